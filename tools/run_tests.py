@@ -56,10 +56,10 @@ def last_line(text):
 # ---- Catch2 -----------------------------------------------------------------------------------------------------
 
 def is_catch2(path):
-    """Whether an executable contains Catch2's command line."""
+    """Whether an executable has Catch2's main, of version 2 or 3, be Catch2 inside or a shared library."""
     try:
         with path.open("rb") as file:
-            return file.read(4) == b"\x7fELF" and b"list-test-names-only" in path.read_bytes()
+            return file.read(4) == b"\x7fELF" and b"N5Catch7Session" in path.read_bytes()
     except OSError:
         return False
 

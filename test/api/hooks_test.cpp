@@ -1,7 +1,6 @@
 // What hooks are told of a program: pairs, their order, and what stands in them.
+#include "support/catch.h"
 #include "support/thread_ranks.h"
-
-#include <catch2/catch.hpp>
 
 #include <algorithm>
 #include <atomic>

@@ -1,7 +1,6 @@
 // The log in the caller's hands.
+#include "support/catch.h"
 #include "support/thread_ranks.h"
-
-#include <catch2/catch.hpp>
 
 #include <atomic>
 #include <fstream>

@@ -1,7 +1,7 @@
 // Shards against what torch 2.13's DistributedSampler gave; sampler_torch_test.py asks it anew where it is there.
 #include <anello/sampler.h>
 
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <cstring>
 #include <set>

@@ -2,7 +2,7 @@
 // the functions below take the place of the C library's for the whole program, and a filter of system calls stands
 // before the kernel.
 #include <anello/anello.h>
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <array>
 #include <cstddef>

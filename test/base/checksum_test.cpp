@@ -1,6 +1,5 @@
 #include "base/checksum.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <random>
 #include <vector>

@@ -1,6 +1,5 @@
 #include "base/config.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <map>
 

@@ -1,6 +1,5 @@
 #include "base/descriptor_table.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <fstream>
 #include <string>

@@ -1,6 +1,5 @@
 #include "base/dtype.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 namespace anello {
 namespace {

@@ -1,8 +1,7 @@
 // docs/environment.md says what environment.def does, and names the variables of other launchers that are read.
 #include "base/config.h"
 #include "base/text.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <algorithm>
 #include <fstream>

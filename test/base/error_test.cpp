@@ -1,6 +1,5 @@
 #include "base/error.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <cerrno>
 

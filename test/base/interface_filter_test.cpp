@@ -1,7 +1,6 @@
 // Which interfaces a person means.
 #include "base/interface_filter.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 using anello::InterfaceFilter;
 using anello::parse_port_range;

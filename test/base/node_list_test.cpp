@@ -1,7 +1,6 @@
 // Lists of hosts as schedulers write them.
 #include "base/node_list.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <string>
 

@@ -1,6 +1,5 @@
 #include "base/unique_fd.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <functional>
 

@@ -1,7 +1,6 @@
 // Ranks on two "hosts": network namespaces of their own, joined by a cable that the test makes. Needs root and ip.
 #include "bootstrap/rank_handle.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <cstdlib>
 #include <fstream>

@@ -1,9 +1,8 @@
 // Ranks as threads of one process meet, and find each other as they should.
 #include "base/clock.h"
 #include "bootstrap/thread_ranks.h"
+#include "support/catch.h"
 #include "transports/registry.h"
-
-#include <catch2/catch.hpp>
 
 #include <atomic>
 #include <condition_variable>

@@ -1,7 +1,6 @@
 // Hosts that lack what most have: ranks meet all the same, or are told why not.
 #include "bootstrap/rank_handle.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <cstdlib>
 

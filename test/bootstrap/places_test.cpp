@@ -5,8 +5,7 @@
 #include "bootstrap/thread_ranks.h"
 #include "bootstrap/unique_id.h"
 #include "control/interfaces.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <condition_variable>
 #include <cstring>

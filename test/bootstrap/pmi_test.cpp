@@ -2,8 +2,7 @@
 #include "base/error.h"
 #include "base/unique_fd.h"
 #include "bootstrap/pmi.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <functional>
 #include <string>

@@ -1,7 +1,6 @@
 // Ranks as processes: they meet, and learn what becomes of each other.
 #include "bootstrap/rank_handle.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 using anello::Deadline;
 using anello::now_ns;

@@ -1,7 +1,6 @@
 // Where the job's secret goes, and where it does not.
 #include "bootstrap/rank_handle.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <sys/mman.h>
 #include <sys/random.h>

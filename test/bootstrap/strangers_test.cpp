@@ -6,9 +6,8 @@
 #include "control/admission.h"
 #include "control/address.h"
 #include "control/door.h"
+#include "support/catch.h"
 #include "support/said.h"
-
-#include <catch2/catch.hpp>
 
 #include <algorithm>
 #include <atomic>

@@ -1,7 +1,6 @@
 // What anello_call_t has beyond the arguments of the functions: a deadline, an algorithm, a label of one call.
+#include "support/catch.h"
 #include "support/thread_ranks.h"
-
-#include <catch2/catch.hpp>
 
 #include <chrono>
 #include <cstddef>

@@ -1,7 +1,6 @@
 // Communicators made of others: by host, by their members alone, without waiting, many at once; and by event loops.
+#include "support/catch.h"
 #include "support/thread_ranks.h"
-
-#include <catch2/catch.hpp>
 
 #include <atomic>
 #include <cstring>

@@ -1,7 +1,6 @@
+#include "support/catch.h"
 #include "support/thread_ranks.h"
 #include "values.h"
-
-#include <catch2/catch.hpp>
 
 #include <algorithm>
 #include <cstring>

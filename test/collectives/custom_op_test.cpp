@@ -1,9 +1,8 @@
 // Operations of the caller's own: functions over elements of any size, in the order of ranks where they do not commute,
 // and premultiplied sums; what is refused, and what a function may not do.
+#include "support/catch.h"
 #include "support/thread_ranks.h"
 #include "values.h"
-
-#include <catch2/catch.hpp>
 
 #include <algorithm>
 #include <atomic>

@@ -1,9 +1,8 @@
 // What a communicator costs a process: a fixed part, a few bytes for each rank, and more only for those it has to do
 // with.
+#include "support/catch.h"
 #include "support/sanitizers.h"
 #include "support/thread_ranks.h"
-
-#include <catch2/catch.hpp>
 
 #include <atomic>
 #include <string>

@@ -1,7 +1,6 @@
 // Groups of calls: one thread as several ranks, sends and receives in any order.
+#include "support/catch.h"
 #include "support/thread_ranks.h"
-
-#include <catch2/catch.hpp>
 
 #include <numeric>
 #include <string>

@@ -1,9 +1,8 @@
 // What a process makes and gives back leaves nothing behind, however often: no table of Anello's grows over the life of
 // a process.
+#include "support/catch.h"
 #include "support/sanitizers.h"
 #include "support/thread_ranks.h"
-
-#include <catch2/catch.hpp>
 
 #include <array>
 #include <functional>

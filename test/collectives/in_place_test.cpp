@@ -1,8 +1,7 @@
 // Every form in place that anello.h lists, of MPI by marker and of NCCL by address: what comes out, and that nothing
 // else of the buffer changes.
+#include "support/catch.h"
 #include "support/thread_ranks.h"
-
-#include <catch2/catch.hpp>
 
 #include <cstring>
 #include <numeric>

@@ -1,7 +1,6 @@
 // Requests that are started again and again.
+#include "support/catch.h"
 #include "support/thread_ranks.h"
-
-#include <catch2/catch.hpp>
 
 #include <string>
 #include <vector>

@@ -1,7 +1,6 @@
 // Messages looked at before they are received, sent and received at once, and to nobody.
+#include "support/catch.h"
 #include "support/thread_ranks.h"
-
-#include <catch2/catch.hpp>
 
 #include <algorithm>
 #include <atomic>

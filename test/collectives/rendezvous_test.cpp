@@ -1,7 +1,6 @@
 // Messages that their receiver takes from where they lie: in memory that it has mapped, or reads by system call.
+#include "support/catch.h"
 #include "support/thread_ranks.h"
-
-#include <catch2/catch.hpp>
 
 #include <algorithm>
 #include <atomic>

@@ -1,8 +1,7 @@
 // reduce, gather, scatter, alltoall, scan and exscan against a sequential model.
+#include "support/catch.h"
 #include "support/thread_ranks.h"
 #include "values.h"
-
-#include <catch2/catch.hpp>
 
 #include <string>
 #include <vector>

@@ -1,7 +1,6 @@
 // A send and a receive at once: blocking, with one request for both, and again and again.
+#include "support/catch.h"
 #include "support/thread_ranks.h"
-
-#include <catch2/catch.hpp>
 
 #include <algorithm>
 #include <chrono>

@@ -1,8 +1,7 @@
 // The forms whose parts differ in count, against a sequential model: parts empty, with gaps, in any order.
+#include "support/catch.h"
 #include "support/thread_ranks.h"
 #include "values.h"
-
-#include <catch2/catch.hpp>
 
 #include <numeric>
 #include <string>

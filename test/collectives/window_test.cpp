@@ -1,7 +1,6 @@
 // Windows: memory of each rank that the others of its host reach by pointers.
+#include "support/catch.h"
 #include "support/thread_ranks.h"
-
-#include <catch2/catch.hpp>
 
 #include <cstdint>
 #include <cstring>

@@ -5,8 +5,7 @@
 #include "communicator/split.h"
 #include "recorder/ledger.h"
 #include "messaging/frame.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <functional>
 #include <string>

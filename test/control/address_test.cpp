@@ -1,8 +1,7 @@
 // Sockets as listening and connecting leave them.
 #include "control/address.h"
+#include "support/catch.h"
 #include "support/congestion.h"
-
-#include <catch2/catch.hpp>
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>

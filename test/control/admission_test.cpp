@@ -2,8 +2,7 @@
 #include "base/text.h"
 #include "control/admission.h"
 #include "control/service.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <future>
 

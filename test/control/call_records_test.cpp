@@ -2,7 +2,7 @@
 #include "control/call_records.h"
 
 #include <anello/anello.h>
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 using namespace anello;
 using namespace anello::control;

@@ -1,8 +1,7 @@
 // Frames between two processes' service threads: what was said before an end is heard, whoever ends first.
 #include "base/clock.h"
 #include "control/link.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <array>
 #include <optional>

@@ -4,8 +4,7 @@
 #include "control/host.h"
 #include "control/local_group.h"
 #include "control/secret.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <algorithm>
 #include <array>

@@ -1,9 +1,8 @@
 // What ranks of one host may run on, alone and together.
 #include "control/occupancy.h"
 #include "control/processors.h"
+#include "support/catch.h"
 #include "support/processors.h"
-
-#include <catch2/catch.hpp>
 
 #include <sched.h>
 

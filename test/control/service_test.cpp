@@ -3,9 +3,8 @@
 #include "control/door.h"
 #include "control/service.h"
 #include "support/call_filter.h"
+#include "support/catch.h"
 #include "support/said.h"
-
-#include <catch2/catch.hpp>
 
 #include <algorithm>
 #include <atomic>

@@ -1,9 +1,8 @@
 // Bodies of frames: what goes in comes out, and what cannot be is refused before anything is allocated for it.
 #include "control/peer.h"
 #include "control/wire.h"
+#include "support/catch.h"
 #include "transports/registry.h"
-
-#include <catch2/catch.hpp>
 
 #include <random>
 

@@ -3,7 +3,7 @@
 
 #include <anello/gradient_sync.h>
 
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <cmath>
 #include <cstring>

@@ -3,8 +3,7 @@
 #include "device/in_place_buffer.h"
 #include "failures/judge.h"
 #include "failures/rank.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <thread>
 

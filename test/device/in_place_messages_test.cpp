@@ -7,7 +7,7 @@
 
 #include <anello/stream.h>
 
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <cstdlib>
 #include <string>

@@ -1,9 +1,8 @@
 // Threads of one process with buffers on devices: they pass each other's addresses, and each rank's kernel folds its
 // block.
 #include "device/in_place_buffer.h"
+#include "support/catch.h"
 #include "support/thread_ranks.h"
-
-#include <catch2/catch.hpp>
 
 #include <atomic>
 #include <cstring>

@@ -3,7 +3,7 @@
 
 #include <anello/stream.h>
 
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <atomic>
 #include <chrono>

@@ -1,8 +1,7 @@
 // A peer may send ahead up to its credit. A rank refuses a frame beyond it before it takes memory for that frame.
 #include "executor/rank_thread.h"
 #include "executor/scripted_lane.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 using namespace anello;
 using namespace anello::executor;

@@ -1,11 +1,10 @@
 // Runs exchanges over a board, a step of one rank at a time in random order: nothing waits, so that every interleaving
 // can come.
+#include "support/catch.h"
 #include "transports/registry.h"
 #include "executor/board.h"
 #include "support/local_jobs.h"
 #include "support/processors.h"
-
-#include <catch2/catch.hpp>
 
 #include <algorithm>
 #include <array>

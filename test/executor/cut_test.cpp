@@ -1,11 +1,10 @@
 #include "base/text.h"
 #include "executor/rank_thread.h"
+#include "support/catch.h"
 #include "transports/faulty_transport.h"
 #include "transports/inproc/transport.h"
 #include "transports/shm/transport.h"
 #include "transports/tcp/transport.h"
-
-#include <catch2/catch.hpp>
 
 #include <algorithm>
 #include <atomic>

@@ -1,9 +1,8 @@
 // The executor waits for an engine's pending steps, and when the operation ends early, it takes them back before
 // anything else uses their memory.
 #include "executor/rank_thread.h"
+#include "support/catch.h"
 #include "transports/inproc/transport.h"
-
-#include <catch2/catch.hpp>
 
 #include <atomic>
 #include <mutex>

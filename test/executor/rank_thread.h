@@ -1,11 +1,10 @@
 #pragma once
 // One rank of an executor test: a context over a LocalJob, the whole group, and calls by hand (plan chosen by name).
 #include "rank/context.h"
+#include "support/catch.h"
 #include "support/local_jobs.h"
 #include "schedule/catalog.h"
 #include "transports/registry.h"
-
-#include <catch2/catch.hpp>
 
 #include <functional>
 #include <memory>

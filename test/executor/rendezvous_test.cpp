@@ -4,10 +4,9 @@
 #include "base/text.h"
 #include "executor/rank_thread.h"
 #include "memory/region.h"
+#include "support/catch.h"
 #include "transports/faulty_transport.h"
 #include "transports/shm/transport.h"
-
-#include <catch2/catch.hpp>
 
 #include <algorithm>
 #include <atomic>

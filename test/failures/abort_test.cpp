@@ -1,9 +1,8 @@
 // One thread aborts a communicator while all ranks are inside a collective on it; its sibling on the same lanes goes
 // on.
-#include <catch2/catch.hpp>
-
 #include "failures/judge.h"
 #include "failures/rank.h"
+#include "support/catch.h"
 #include "support/sanitizers.h"
 
 #include <thread>

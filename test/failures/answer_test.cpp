@@ -1,9 +1,8 @@
 // A receive has copied a message from where it lies, and its answer finds the lane to the sender full: the answer
 // leaves as soon as there is room, also while the receiver is about something else.
-#include <catch2/catch.hpp>
-
 #include "failures/judge.h"
 #include "failures/rank.h"
+#include "support/catch.h"
 
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
 // What can be said of a call without asking anybody, in one table.
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <anello/anello.h>
 

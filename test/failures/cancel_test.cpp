@@ -1,8 +1,7 @@
 // Threads that are cancelled (pthread_cancel) in a call end the call first: no process ends, no call is half made.
-#include <catch2/catch.hpp>
-
 #include "failures/judge.h"
 #include "failures/rank.h"
+#include "support/catch.h"
 #include "support/sanitizers.h"
 
 #include <atomic>

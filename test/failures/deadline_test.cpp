@@ -1,8 +1,7 @@
 // Ranks that do not come, stop for a while, or are busy elsewhere.
-#include <catch2/catch.hpp>
-
 #include "failures/judge.h"
 #include "failures/rank.h"
+#include "support/catch.h"
 
 #include <thread>
 

@@ -1,9 +1,8 @@
 // A rank whose process ends after its last call, in whatever way: what it had given for that call stays given, and
 // nobody else is left in an error. What still needs the rank ends at once, and names it.
-#include <catch2/catch.hpp>
-
 #include "failures/judge.h"
 #include "failures/rank.h"
+#include "support/catch.h"
 #include "support/sanitizers.h"
 
 #include <algorithm>

@@ -1,8 +1,7 @@
 // What an error says in fields: the call, whom it is about, and who is lost.
-#include <catch2/catch.hpp>
-
 #include "failures/judge.h"
 #include "failures/rank.h"
+#include "support/catch.h"
 
 #include <cstring>
 #include <thread>

@@ -1,9 +1,8 @@
 // Processes whose files may not be long (ulimit -f), which counts for shared memory: errors name the limit, what is
 // left works, and nobody is killed by SIGXFSZ.
-#include <catch2/catch.hpp>
-
 #include "failures/judge.h"
 #include "failures/rank.h"
+#include "support/catch.h"
 
 #include <string>
 #include <vector>

@@ -1,9 +1,8 @@
 // Calls in which one rank alone gives, as a broadcast's root does: where its memory is not mapped, or rather not read,
 // it goes on before anybody else has come, and results are right whatever either rank has.
-#include <catch2/catch.hpp>
-
 #include "failures/judge.h"
 #include "failures/rank.h"
+#include "support/catch.h"
 
 #include <cstddef>
 #include <cstdlib>

@@ -1,9 +1,8 @@
 // A rank is killed at some moment of a collective: the others hear of it at once, by name, and nobody stores into what
 // they get back.
-#include <catch2/catch.hpp>
-
 #include "failures/judge.h"
 #include "failures/rank.h"
+#include "support/catch.h"
 #include "support/sanitizers.h"
 
 #include <algorithm>

@@ -1,9 +1,8 @@
 // Jobs of anellorun that fail: what its ranks have to say of it comes out before the end, and nobody waits for who
 // cannot come.
-#include <catch2/catch.hpp>
-
 #include "failures/judge.h"
 #include "failures/rank.h"
+#include "support/catch.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -1,8 +1,7 @@
 // Communicators and requests from beginning to end: made again and again, destroyed in the middle, used in a child.
-#include <catch2/catch.hpp>
-
 #include "failures/judge.h"
 #include "failures/rank.h"
+#include "support/catch.h"
 
 #include <functional>
 #include <thread>

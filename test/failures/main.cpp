@@ -1,7 +1,6 @@
 #define CATCH_CONFIG_RUNNER
-#include <catch2/catch.hpp>
-
 #include "failures/rank.h"
+#include "support/catch.h"
 
 #include <string>
 

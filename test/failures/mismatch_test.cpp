@@ -1,8 +1,7 @@
 // Ranks that make different calls: every one hears what the others called, also a root that had returned before.
-#include <catch2/catch.hpp>
-
 #include "failures/judge.h"
 #include "failures/rank.h"
+#include "support/catch.h"
 
 #include <array>
 #include <sstream>

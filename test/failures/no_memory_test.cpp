@@ -1,8 +1,7 @@
 // A rank that has no memory for a call ends that call's communicator with an account of it, and nothing else.
-#include <catch2/catch.hpp>
-
 #include "failures/judge.h"
 #include "failures/rank.h"
+#include "support/catch.h"
 
 #include <atomic>
 #include <cstdlib>

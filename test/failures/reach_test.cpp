@@ -1,10 +1,9 @@
 // What ranks find they can do with each other's buffers, step by step down: load and store them, read them by system
 // call, or neither. Whatever it is, results are right.
-#include <catch2/catch.hpp>
-
 #include "failures/judge.h"
 #include "failures/rank.h"
 #include "support/call_filter.h"
+#include "support/catch.h"
 #include "support/processors.h"
 
 #include <cerrno>

@@ -1,9 +1,8 @@
 // A job that was killed leaves nothing: no process, no socket, no file. Counted in namespaces of its own, where nobody
 // else makes or removes any.
-#include <catch2/catch.hpp>
-
 #include "failures/judge.h"
 #include "failures/rank.h"
+#include "support/catch.h"
 
 #include <cctype>
 #include <cstdlib>

@@ -1,9 +1,8 @@
 // Peers load and store each other's buffers, and one of them is stopped in the middle: whoever gives up, or is told to
 // by an abort, gets his buffers back for himself, also when the stopped one goes on.
-#include <catch2/catch.hpp>
-
 #include "failures/judge.h"
 #include "failures/rank.h"
+#include "support/catch.h"
 
 #include <algorithm>
 #include <iostream>

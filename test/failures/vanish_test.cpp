@@ -1,9 +1,8 @@
 // A host that is cut off in the middle of a collective: nothing that it had sent ends, and nothing says that it is
 // gone.
-#include <catch2/catch.hpp>
-
 #include "failures/judge.h"
 #include "failures/rank.h"
+#include "support/catch.h"
 
 #include <cstdlib>
 #include <filesystem>

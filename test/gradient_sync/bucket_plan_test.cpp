@@ -1,6 +1,5 @@
 #include "gradient_sync/bucket_plan.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <numeric>
 #include <random>

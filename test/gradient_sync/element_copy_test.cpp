@@ -1,6 +1,5 @@
 #include "gradient_sync/element_copy.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <cmath>
 #include <cstdint>

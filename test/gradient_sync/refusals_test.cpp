@@ -1,6 +1,5 @@
 #include "gradient_sync/synced_ranks.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <chrono>
 #include <thread>

@@ -1,6 +1,5 @@
 #include "health/peer_fates.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <string>
 

@@ -1,8 +1,7 @@
 // Complex numbers, part by part, in arithmetic written a second time.
 #include "kernels/reduce_levels.h"
+#include "support/catch.h"
 #include "support/operands.h"
-
-#include <catch2/catch.hpp>
 
 #include <bit>
 #include <cmath>

@@ -3,8 +3,7 @@
 
 #include "kernels/cuda/launch.h"
 #include "kernels/reduce_cuda.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <cstdlib>
 #include <cstring>

@@ -3,7 +3,7 @@
 
 #include <anello/version.h>
 
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <cstdint>
 #include <cstring>

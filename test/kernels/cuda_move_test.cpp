@@ -5,8 +5,7 @@
 #include "kernels/reduce_cuda.h"
 
 #include "base/dtype.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <cmath>
 #include <cstring>

@@ -7,8 +7,7 @@
 #include "kernels/reduce_cuda.h"
 
 #include "../../tools/gpu/oracle.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <algorithm>
 #include <cstring>

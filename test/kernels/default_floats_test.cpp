@@ -1,7 +1,6 @@
 #include "kernels/reduce_levels.h"
+#include "support/catch.h"
 #include "support/operands.h"
-
-#include <catch2/catch.hpp>
 
 #include <cfenv>
 

@@ -1,8 +1,7 @@
 // Every instruction-set level against the plain one, bit for bit.
 #include "kernels/reduce_levels.h"
+#include "support/catch.h"
 #include "support/operands.h"
-
-#include <catch2/catch.hpp>
 
 #include <algorithm>
 

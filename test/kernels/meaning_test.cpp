@@ -1,9 +1,8 @@
 // What each operation means, in arithmetic written a second time and element by element.
 #include "kernels/reduce_levels.h"
+#include "support/catch.h"
 #include "support/operands.h"
 #include "support/small_float.h"
-
-#include <catch2/catch.hpp>
 
 #include <bit>
 #include <limits>

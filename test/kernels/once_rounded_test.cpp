@@ -1,9 +1,8 @@
 // Sums of 16- and 8-bit floats over many sources, against an oracle in long double.
 #include "kernels/reduce_levels.h"
+#include "support/catch.h"
 #include "support/operands.h"
 #include "support/small_float.h"
-
-#include <catch2/catch.hpp>
 
 #include <cmath>
 

@@ -1,8 +1,7 @@
 // MINLOC and MAXLOC, by definition.
 #include "kernels/reduce_levels.h"
+#include "support/catch.h"
 #include "support/operands.h"
-
-#include <catch2/catch.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,6 @@
 #include "kernels/float8.h"
+#include "support/catch.h"
 #include "support/small_float.h"
-
-#include <catch2/catch.hpp>
 
 #include <bit>
 #include <limits>

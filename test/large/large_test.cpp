@@ -1,8 +1,7 @@
 // Counts beyond 2^32: 5 GB of int8 over two ranks, threads here, so that the machine has every byte once for each.
+#include "support/catch.h"
 #include "support/sanitizers.h"
 #include "support/thread_ranks.h"
-
-#include <catch2/catch.hpp>
 
 #include <algorithm>
 #include <cstdlib>

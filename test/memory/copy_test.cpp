@@ -1,7 +1,6 @@
 // Copies of every size and alignment are exact, and store nothing outside the destination.
 #include "memory/copy.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <cstring>
 #include <vector>

@@ -1,8 +1,7 @@
 // All ranks of the host can write the number that says how much of the arena's file is given out.
 #include "memory/extent.h"
+#include "support/catch.h"
 #include "transports/test_arena.h"
-
-#include <catch2/catch.hpp>
 
 using namespace anello;
 using namespace anello::testing;

@@ -2,8 +2,7 @@
 // Regions that end with their scope, and their ranges and mappings as a peer has them.
 #include "memory/region.h"
 #include "memory/region_mapping.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <cstddef>
 #include <memory>

@@ -1,8 +1,7 @@
 // All regions of a process share one file: its descriptors, its ranges, and the ranges that other processes claim.
 #include "base/error.h"
 #include "memory/made_regions.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <cstring>
 #include <filesystem>

@@ -2,8 +2,7 @@
 #include "memory/process_memory.h"
 
 #include "support/call_filter.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <cerrno>
 #include <cstddef>

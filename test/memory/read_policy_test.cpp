@@ -1,7 +1,6 @@
 // Tests when calls over readable memory are staged, and when they go back to reading.
 #include "memory/read_policy.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <vector>
 

@@ -2,8 +2,7 @@
 #include "base/error.h"
 #include "memory/backing.h"
 #include "memory/made_regions.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <algorithm>
 #include <cstdlib>

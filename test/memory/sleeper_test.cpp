@@ -2,11 +2,10 @@
 #include "memory/sleeper.h"
 
 #include "base/clock.h"
+#include "support/catch.h"
 #include "support/processors.h"
 #include "base/store_barrier.h"
 #include "transports/test_arena.h"
-
-#include <catch2/catch.hpp>
 
 #include <atomic>
 #include <cstdint>

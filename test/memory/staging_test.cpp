@@ -1,8 +1,7 @@
 // The place of a communicator's staging memory, and the places in it that successive calls take.
 #include "memory/staging.h"
+#include "support/catch.h"
 #include "transports/test_arena.h"
-
-#include <catch2/catch.hpp>
 
 #include <set>
 

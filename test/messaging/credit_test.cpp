@@ -1,6 +1,5 @@
 #include "messaging/credit.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 using namespace anello::messaging;
 

@@ -1,6 +1,5 @@
 #include "messaging/stray_frames.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <vector>
 

@@ -1,10 +1,9 @@
 #include "progress/driver.h"
 
 #include "base/bell.h"
+#include "support/catch.h"
 #include "transports/registry.h"
 #include "support/local_jobs.h"
-
-#include <catch2/catch.hpp>
 
 #include <atomic>
 #include <chrono>

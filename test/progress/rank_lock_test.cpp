@@ -1,9 +1,8 @@
 #include "progress/rank_lock.h"
 
+#include "support/catch.h"
 #include "support/processors.h"
 #include "base/store_barrier.h"
-
-#include <catch2/catch.hpp>
 
 #include <atomic>
 #include <chrono>

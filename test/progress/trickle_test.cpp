@@ -1,6 +1,5 @@
 #include "progress/trickle.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 using anello::progress::Trickle;
 

@@ -1,6 +1,5 @@
 #include "progress/waiting.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <algorithm>
 

@@ -2,8 +2,7 @@
 #include "base/error.h"
 #include "recorder/dump.h"
 #include "recorder/recorder.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <atomic>
 #include <cstring>

@@ -3,10 +3,9 @@
 // each bound to one of them; what the library reads (ANELLO_ALGORITHM, ANELLO_INVARIANT, ANELLO_CHUNK_BYTES) is set for
 // the whole program.
 #include "results/judge.h"
+#include "support/catch.h"
 #include "support/processors.h"
 #include "support/thread_ranks.h"
-
-#include <catch2/catch.hpp>
 
 #include <atomic>
 #include <cstdlib>

@@ -1,8 +1,7 @@
 #include "base/error.h"
 #include "schedule/access_map.h"
 #include "schedule/builder.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,7 +1,6 @@
 #include "schedule/choose.h"
 #include "schedule_cases.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <algorithm>
 #include <bit>

@@ -4,8 +4,7 @@
 #include "schedule/print.h"
 #include "schedule/simulate.h"
 #include "schedule_cases.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <algorithm>
 #include <utility>

@@ -6,8 +6,7 @@
 #include "schedule/split.h"
 #include "schedule/totals.h"
 #include "schedule_cases.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <map>
 #include <set>

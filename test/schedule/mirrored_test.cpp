@@ -4,8 +4,7 @@
 #include "schedule/predict.h"
 #include "schedule/simulate.h"
 #include "schedule/totals.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <algorithm>
 #include <string>

@@ -4,8 +4,7 @@
 #include "schedule/svg.h"
 #include "schedule/totals.h"
 #include "schedule_cases.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <algorithm>
 

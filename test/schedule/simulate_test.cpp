@@ -5,8 +5,7 @@
 #include "schedule/shape.h"
 #include "schedule/simulate.h"
 #include "schedule_cases.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <algorithm>
 #include <set>

@@ -1,7 +1,6 @@
 #include "schedule/split.h"
 #include "schedule/waves.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <algorithm>
 #include <utility>

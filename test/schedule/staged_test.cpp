@@ -2,8 +2,7 @@
 #include "schedule/builder.h"
 #include "schedule/simulate.h"
 #include "schedule_cases.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <algorithm>
 #include <string>

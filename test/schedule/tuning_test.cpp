@@ -3,8 +3,7 @@
 
 #include "base/error.h"
 #include "schedule_cases.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 using namespace anello::schedule;
 

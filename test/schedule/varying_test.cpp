@@ -2,8 +2,7 @@
 #include "schedule/choose.h"
 #include "schedule/simulate.h"
 #include "schedule_cases.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <cstdint>
 #include <memory>

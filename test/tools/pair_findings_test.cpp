@@ -1,7 +1,6 @@
 // What the doctor says of two hosts of which one does not reach the other.
 #include "anellorun/pair_findings.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <cerrno>
 #include <set>

@@ -2,8 +2,7 @@
 #include "perf/collective.h"
 #include "perf/options.h"
 #include "perf/statistics.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <vector>
 

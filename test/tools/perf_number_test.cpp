@@ -1,7 +1,6 @@
 // The benchmark's own idea of what a data type can hold, which its verdicts on Anello stand on.
 #include "perf/number.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <array>
 #include <cmath>

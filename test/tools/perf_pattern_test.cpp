@@ -3,8 +3,7 @@
 
 #include "perf/buffer.h"
 #include "perf/number.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <array>
 #include <cmath>

@@ -44,6 +44,22 @@ class RunTests(unittest.TestCase):
         self.assertEqual(self.counts(outcome), (2, 1, 0))
         self.assertEqual(outcome.failed, ["two"])
 
+    def test_a_report_of_catch2_3_is_read_like_one_of_2(self):
+        outcome = run_tests.Outcome("t")
+        report = ('<?xml version="1.0"?>\n<Catch2TestRun name="t" xml-format-version="3" catch2-version="3.7.1">\n'
+                  + case("one") + case("two", "false", '<Expression success="false" filename="a.cpp" line="7"/>')
+                  + '<OverallResults successes="1" failures="1"/>\n</Catch2TestRun>\n')
+        run_tests.judge_catch2(outcome, 1, report, "")
+        self.assertEqual((self.counts(outcome), outcome.failed), ((1, 1, 0), ["two"]))
+
+    def test_a_program_with_catch2s_main_is_known_wherever_catch2_lies(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = pathlib.Path(folder) / "p"
+            for text, expected in ((b"\x7fELF..._ZN5Catch7SessionC1Ev", True), (b"\x7fELF..._ZN5Catch16AssertionHandlerD1Ev", False),
+                                   (b"#!/bin/sh N5Catch7Session", False)):
+                program.write_bytes(text)
+                self.assertEqual(run_tests.is_catch2(program), expected, text)
+
     def test_a_failed_expression_is_shown_with_its_place_and_values(self):
         inside = ('<Section name="s"><Expression success="false" type="CHECK" filename="a.cpp" line="7">'
                   "<Original> x == 1 </Original><Expanded> 2 == 1 </Expanded></Expression></Section>")

@@ -1,11 +1,10 @@
 // anello-tune's arithmetic: from times to lines of a table, and to verdicts on the library's choices.
 #include "schedule/tuning.h"
+#include "support/catch.h"
 #include "tune/choice.h"
 #include "tune/dense.h"
 #include "tune/others.h"
 #include "tune/wire.h"
-
-#include <catch2/catch.hpp>
 
 #include <csignal>
 #include <ctime>

@@ -2,8 +2,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <algorithm>
 #include <thread>

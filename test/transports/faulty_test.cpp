@@ -1,10 +1,9 @@
 #include "base/clock.h"
+#include "support/catch.h"
 #include "transports/conformance.h"
 #include "transports/connection.h"
 #include "transports/faulty_transport.h"
 #include "transports/registry.h"
-
-#include <catch2/catch.hpp>
 
 using namespace anello;
 using namespace anello::testing;

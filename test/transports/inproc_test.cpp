@@ -1,8 +1,7 @@
 #include "base/clock.h"
+#include "support/catch.h"
 #include "transports/conformance.h"
 #include "transports/inproc/transport.h"
-
-#include <catch2/catch.hpp>
 
 #include <thread>
 

@@ -1,11 +1,10 @@
 // This is apart from the tests of lanes, some of which fork: regions' handlers for forks would close their arenas.
 #include "memory/process_memory.h"
 #include "memory/region.h"
+#include "support/catch.h"
 #include "transports/inproc/transport.h"
 #include "transports/memory_conformance.h"
 #include "transports/shm/transport.h"
-
-#include <catch2/catch.hpp>
 
 using namespace anello;
 using namespace anello::testing;

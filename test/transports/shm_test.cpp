@@ -1,8 +1,7 @@
+#include "support/catch.h"
 #include "transports/conformance.h"
 #include "transports/shm/ring.h"
 #include "transports/shm/transport.h"
-
-#include <catch2/catch.hpp>
 
 #include <cstdio>
 

@@ -1,10 +1,9 @@
 #include "base/clock.h"
+#include "support/catch.h"
 #include "transports/conformance.h"
 #include "transports/connection.h"
 #include "transports/striped/endpoint.h"
 #include "transports/tcp/transport.h"
-
-#include <catch2/catch.hpp>
 
 #include <poll.h>
 #include <sys/socket.h>

@@ -1,11 +1,10 @@
 #include "base/clock.h"
+#include "support/catch.h"
 #include "support/congestion.h"
 #include "transports/conformance.h"
 #include "transports/connection.h"
 #include "transports/tcp/transport.h"
 #include "transports/tcp/wire.h"
-
-#include <catch2/catch.hpp>
 
 #include <cstring>
 

@@ -1,11 +1,10 @@
 #pragma once
 // Lanes over the devices of tools/rdma-vm, for tests.
 #include "base/clock.h"
+#include "support/catch.h"
 #include "transports/conformance.h"
 #include "transports/connection.h"
 #include "transports/verbs/transport.h"
-
-#include <catch2/catch.hpp>
 
 #include <cstdint>
 #include <fstream>

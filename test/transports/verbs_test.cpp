@@ -1,3 +1,4 @@
+#include "support/catch.h"
 #include "transports/conformance.h"
 #include "transports/connection.h"
 #include "transports/verbs/address.h"
@@ -6,8 +7,6 @@
 #include "transports/verbs/greeting.h"
 #include "transports/verbs/inflow.h"
 #include "transports/verbs_lanes.h"
-
-#include <catch2/catch.hpp>
 
 #include <cstring>
 #include <string>
