@@ -74,7 +74,7 @@ std::string explained(const Case& of, Memory memory, anello_comm_t comm) {
     line += printed("; a guess: %.1f us", told["expected_seconds"].get<double>() * 1e6);
   line += ". " + told["why"].get<std::string>();
   const std::string reaching = told["by_reach"]["store"].get<std::string>();
-  if (memory != Memory::allocated && reaching != told["algorithm"])
+  if (memory != Memory::allocated && reaching != told["algorithm"].get<std::string>())
     line += " Where all ranks reach each other's buffers, as those of --memory " + std::string(memory_name(memory)) +
             " over shared memory: " + reaching + ".";
   return line;

@@ -1,6 +1,7 @@
 #include "base/store_barrier.h"
 
 #include <atomic>
+#include <initializer_list>
 
 #include <linux/membarrier.h>
 #include <sys/syscall.h>

@@ -3,6 +3,7 @@
 // exceed ulimit -f or nobody reads the pipe any more. So the library's output never ends a process.
 #include <csignal>
 #include <ctime>
+#include <initializer_list>
 
 namespace anello {
 
