@@ -3,6 +3,7 @@
 #include "support/catch.h"
 #include "support/thread_ranks.h"
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 #include <string>

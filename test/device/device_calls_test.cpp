@@ -7,6 +7,7 @@
 
 #include "support/catch.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstring>

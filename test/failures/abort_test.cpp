@@ -5,6 +5,7 @@
 #include "support/catch.h"
 #include "support/sanitizers.h"
 
+#include <algorithm>
 #include <thread>
 
 #include <signal.h>

@@ -3,6 +3,7 @@
 #include "failures/rank.h"
 #include "support/catch.h"
 
+#include <algorithm>
 #include <cstring>
 #include <thread>
 

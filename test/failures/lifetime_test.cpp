@@ -3,6 +3,7 @@
 #include "failures/rank.h"
 #include "support/catch.h"
 
+#include <cstdlib>
 #include <functional>
 #include <thread>
 

@@ -1,6 +1,7 @@
 #include "gradient_sync/bucket_plan.h"
 #include "support/catch.h"
 
+#include <algorithm>
 #include <numeric>
 #include <random>
 

@@ -3,6 +3,7 @@
 #include "support/operands.h"
 #include "support/small_float.h"
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>

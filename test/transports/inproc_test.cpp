@@ -3,6 +3,7 @@
 #include "transports/conformance.h"
 #include "transports/inproc/transport.h"
 
+#include <algorithm>
 #include <thread>
 
 using namespace anello;

@@ -8,6 +8,7 @@
 #include "transports/verbs/inflow.h"
 #include "transports/verbs_lanes.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>
