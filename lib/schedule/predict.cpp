@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <deque>
 #include <queue>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -19,6 +20,14 @@ struct Item {
   bool operator>(const Item& other) const { return std::tie(at_s, order) > std::tie(other.at_s, other.order); }
 };
 
+// One way of a rank's port, or of a host's link: it takes one message at a time, and the others wait here.
+struct Way {
+  static constexpr auto kIsLater = [](const Item& a, const Item& b) { return a.order > b.order; };
+  double free_s = 0;
+  std::priority_queue<Item, std::vector<Item>, decltype(kIsLater)> waiting;
+  bool listed = false;  // to look at who waits when it is free
+};
+
 class Machine {
  public:
   Machine(const Call& call, const Topology& topology, const std::vector<Schedule>& schedules, const Cost& cost)
@@ -28,7 +37,7 @@ class Machine {
         cost_(cost),
         ranks_(schedules.size()),
         hosts_(topology) {
-    links_.resize(static_cast<std::size_t>(hosts_.count()));
+    ways_.resize(2 * (ranks_.size() + static_cast<std::size_t>(hosts_.count())));
   }
 
   // One rank in place of all; it is its own peer.
@@ -72,7 +81,10 @@ class Machine {
     while (!items_.empty()) {
       const Item item = items_.top();
       items_.pop();
-      run(item);
+      if (item.step == kWay)
+        use(static_cast<std::size_t>(item.rank), item.at_s);
+      else
+        run(item);
     }
     return std::move(prediction_);
   }
@@ -86,26 +98,23 @@ class Machine {
     bool send_listed = false;
     bool receive_listed = false;
   };
-  struct Link {
-    double out_free_s = 0;
-    double in_free_s = 0;
-  };
   struct Rank {
     std::vector<std::uint32_t> waits;
     std::vector<double> ready_s;
     std::vector<LaneState> lanes;
-    Link port;
     double processor_free_s = 0;
   };
 
   static constexpr std::size_t kNoLane = ~std::size_t{0};
   static constexpr int kAll = -1;
+  static constexpr std::uint32_t kWay = UINT32_MAX;  // an item that is a way's, and no step
 
   int ranks() const { return static_cast<int>(schedules_.size()); }
   const Schedule& schedule(int rank) const { return schedules_[static_cast<std::size_t>(rank)]; }
   int host_of(int rank) const { return hosts_.of(mirrored_ == kAll ? rank : mirrored_); }
   Rank& at(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
   double bytes(const Slice& slice) const { return static_cast<double>(slice.count * call_.element_bytes); }
+  static std::size_t way_of(int place, int inwards) { return static_cast<std::size_t>(2 * place + inwards); }
   std::size_t lane_of(int rank, int peer) const { return lane_to(schedule(rank), peer); }
   void list(double at_s, int rank, std::uint32_t step) { items_.push({at_s, order_++, rank, step}); }
 
@@ -183,18 +192,17 @@ class Machine {
     Rank& to = at(target);
     const bool together = host_of(item.rank) == hosts_.of(what.peer);
     const Passage& passage = together && hosts_.count() > 1 ? cost_.inside : cost_;
-    Link& out = links_[static_cast<std::size_t>(host_of(item.rank))];
-    Link& in = links_[static_cast<std::size_t>(hosts_.of(what.peer))];
-    double begin_s = std::max({item.at_s, from.port.out_free_s, to.port.in_free_s});
-    if (!together) begin_s = std::max({begin_s, out.out_free_s, in.in_free_s});
-    // Ports are assigned in order of time: try again when they are free.
-    if (begin_s > item.at_s) return list(begin_s, item.rank, item.step);
+    const std::size_t used[] = {way_of(item.rank, 0), way_of(target, 1), way_of(ranks() + host_of(item.rank), 0),
+                                way_of(ranks() + hosts_.of(what.peer), 1)};
+    for (const std::size_t way : std::span(used, together ? 2 : 4))
+      if (ways_[way].free_s > item.at_s) return wait(way, item);
+    double begin_s = item.at_s;
     const double bytes_s = bytes(what.from) * passage.byte_s;
     // The rank that gets the shared link last stands for all.
     if (!together && !std::exchange(link_used_, true)) begin_s += bytes_s * (sharers_ - 1);
     const double end_s = begin_s + passage.message_s + bytes_s;
-    from.port.out_free_s = to.port.in_free_s = end_s;
-    if (!together) out.out_free_s = in.in_free_s = begin_s + bytes_s * sharers_;
+    ways_[used[0]].free_s = ways_[used[1]].free_s = end_s;
+    if (!together) ways_[used[2]].free_s = ways_[used[3]].free_s = begin_s + bytes_s * sharers_;
     const std::size_t l = lane_of(item.rank, what.peer);
     const std::size_t back = mirrored_ == kAll ? lane_of(what.peer, item.rank) : back_[l];
     from.lanes[l].send_listed = false;
@@ -203,6 +211,28 @@ class Machine {
     list_receive(target, back);
     list_send(item.rank, l);
     done(item, begin_s, end_s);
+  }
+  // Whoever became ready first goes first. The next send of a lane that was just served would otherwise come before
+  // those of other lanes, and a root's chunks would all go to one child.
+  void wait(std::size_t way, const Item& item) {
+    ways_[way].waiting.push(item);
+    list_way(way);
+  }
+  void list_way(std::size_t w) {
+    Way& way = ways_[w];
+    if (way.waiting.empty() || std::exchange(way.listed, true)) return;
+    items_.push({way.free_s, way.waiting.top().order, static_cast<int>(w), kWay});
+  }
+  void use(std::size_t w, double now_s) {
+    Way& way = ways_[w];
+    way.listed = false;
+    while (!way.waiting.empty() && way.free_s <= now_s) {
+      Item item = way.waiting.top();
+      way.waiting.pop();
+      item.at_s = now_s;
+      run(item);  // or it waits for another way
+    }
+    list_way(w);
   }
   void done(const Item& item, double begin_s, double end_s) {
     prediction_.spans[static_cast<std::size_t>(item.rank)][item.step] = {begin_s, end_s};
@@ -226,7 +256,7 @@ class Machine {
   int sharers_ = 1;      // ranks of its host that use the host's link
   bool link_used_ = false;
   std::vector<std::size_t> back_;
-  std::vector<Link> links_;  // from each host to the others
+  std::vector<Way> ways_;  // out of and into each rank, then each host
   std::priority_queue<Item, std::vector<Item>, std::greater<>> items_;
   std::vector<Item> posts_;
   double posted_s_ = 0;

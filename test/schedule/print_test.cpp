@@ -106,6 +106,21 @@ TEST_CASE("the prediction is what a ring costs on paper") {
   CHECK(predict(call, topology, chunked, cost).seconds < 6 * (10 * 7.0) + 30);
 }
 
+TEST_CASE("the prediction of a tree is what its root must send") {
+  const Call call = a_call(Collective::broadcast, 3200);
+  Cost cost;
+  cost.byte_s = 1;
+  for (const int children : {1, 2, 3, 4}) {
+    const Topology topology = meeting(1 << children);
+    const std::vector<Schedule> schedules = make_all(*find(Collective::broadcast, "tree"), call, topology, 100);
+    const double bytes = 3200.0 * static_cast<double>(call.element_bytes);
+    // The children's chunks leave in turn, so that only the last one's way down comes after them.
+    const double last_s = children * bytes / 32;
+    CHECK(predict(call, topology, schedules, cost).seconds >= children * bytes);
+    CHECK(predict(call, topology, schedules, cost).seconds <= children * bytes + last_s);
+  }
+}
+
 TEST_CASE("the prediction over peers' memory is what the bytes cost on paper") {
   // 4 ranks, 4 blocks of 128 bytes.
   Call call = a_call(Collective::allreduce, 512);
