@@ -10,7 +10,7 @@ import subprocess
 # With a quarter of this burst, the link is idle while the machine wakes up to send: a plain connection then reaches 80
 # % of the link, not 95.
 BURST = "128kb"
-LATENCY = "20ms"  # the delay of the queue in front of the link when it is full
+QUEUE = "20ms"  # the delay of the queue in front of the link when it is full
 _SIOCETHTOOL = 0x8946
 _OFFLOADS = (("tso", 0x1E), ("gso", 0x23), ("gro", 0x2B))  # ETHTOOL_GTSO and so on
 
@@ -37,8 +37,8 @@ class Hosts:
 
     interface = "anello0"  # of every host
 
-    def __init__(self, count, rate):
-        self.count, self.rate = count, rate
+    def __init__(self, count, rate, queue=QUEUE):
+        self.count, self.rate, self.queue = count, rate, queue
         self.tag = f"anc{os.getpid()}"
         self.bridge = f"{self.tag}b"
         self.net = f"10.{77 + os.getpid() % 100}.{os.getpid() // 100 % 250}"
@@ -79,7 +79,7 @@ class Hosts:
         _run(*inside, "ip", "addr", "add", f"{self.address(host)}/24", "dev", self.interface)
         _run(*inside, "ip", "link", "set", "lo", "up")
         _run(*inside, "ip", "link", "set", self.interface, "up")
-        shape = ["root", "tbf", "rate", self.rate, "burst", BURST, "latency", LATENCY]
+        shape = ["root", "tbf", "rate", self.rate, "burst", BURST, "latency", self.queue]
         _run(*inside, "tc", "qdisc", "add", "dev", self.interface, *shape)  # what the host sends
         _run("tc", "qdisc", "add", "dev", self.port(host), *shape)  # what it receives
 
@@ -91,4 +91,4 @@ class Hosts:
 
     def text(self):
         return (f"{self.count} hosts as network namespaces on a bridge, {self.rate} both ways by tbf, burst {BURST}, "
-                f"queue {LATENCY}; offloads of their interfaces: {offloads(self.port(0))}")
+                f"queue {self.queue}; offloads of their interfaces: {offloads(self.port(0))}")
