@@ -31,7 +31,7 @@ DEADLINE = 120  # seconds for the calls of one row
 
 
 def micros(hosts, options, ranks, collective, algorithm, size):
-    """The time of the fastest call: other programs can only make one slower."""
+    """The median of a run's calls. A call is measured as too short where the root enters it after the others."""
     with tempfile.TemporaryDirectory(prefix="anello-scale-") as directory:
         report, secret = os.path.join(directory, "report.json"), os.path.join(directory, "secret")
         with open(os.open(secret, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="ascii") as file:
@@ -60,7 +60,7 @@ def micros(hosts, options, ranks, collective, algorithm, size):
                     each.wait()
         with open(report, encoding="utf-8") as file:
             row = json.load(file)["results"][0]
-    return (row["out_of_place"] or row["in_place"])["min"]
+    return (row["out_of_place"] or row["in_place"])["median"]
 
 
 def predicted(options, ranks, collective, algorithm, size, latency):
@@ -96,8 +96,9 @@ def parse():
     parser.add_argument("--queue", default="200ms", help="the delay of the queue in front of a link when it is full")
     parser.add_argument("--size", type=int, default=4 << 20, help="bytes of the larger buffer of a rank")
     parser.add_argument("--cases", default=CALLS, help="list of collective:algorithm")
-    parser.add_argument("--calls", type=int, default=7, help="of each run, of which the fastest counts")
-    parser.add_argument("--rounds", type=int, default=1, help="runs of each, of which the fastest counts")
+    parser.add_argument("--calls", type=int, default=5, help="of each run, of which the median counts")
+    parser.add_argument("--rounds", type=int, default=3, help="runs of each, of which the fastest counts: other programs "
+                        "make them slower")
     parser.add_argument("--congestion", default="reno", help="TCP's congestion control; BBR learns a link's rate from "
                         "long transfers, and these are short")
     parser.add_argument("--markdown", type=pathlib.Path, help="file for the table")
@@ -126,7 +127,7 @@ def main():
     title = f"{table.size_text(options.size)} over links of {options.mbit} Mbit/s"
     header = ["hosts", "collective", "algorithm", "measured, ms", "predicted, ms", "off by"]
     facts = (f"{facts}; TCP congestion control {options.congestion}; {machine.text().split(', TCP congestion')[0]}; fastest "
-             f"of {options.rounds * options.calls} calls; {datetime.date.today():%-d %B %Y}")
+             f"of {options.rounds} runs of {options.calls} calls each; {datetime.date.today():%-d %B %Y}")
     print(table.as_text(title, header, lines), facts, sep="\n")
     if options.markdown:
         options.markdown.write_text(f"{table.as_markdown(title, header, lines)}\n\n{facts}\n", encoding="utf-8")
