@@ -184,13 +184,14 @@ void Builder::depend_on_everything() {
 }
 
 Lane& Builder::lane(int peer) {
-  auto& lanes = schedule_.lanes;
-  auto at = std::lower_bound(lanes.begin(), lanes.end(), peer, [](const Lane& l, int p) { return l.peer < p; });
-  if (at == lanes.end() || at->peer != peer) at = lanes.insert(at, Lane{peer, {}, {}});
-  return *at;
+  Lane& lane = lanes_[peer];
+  lane.peer = peer;
+  return lane;
 }
 
 Schedule Builder::build() && {
+  schedule_.lanes.reserve(lanes_.size());
+  for (auto& [peer, lane] : lanes_) schedule_.lanes.push_back(std::move(lane));
   const std::size_t steps = schedule_.steps.size();
   schedule_.waits.assign(steps, 0);
   schedule_.follower_begin.assign(steps + 1, 0);

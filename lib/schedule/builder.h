@@ -80,6 +80,7 @@ class Builder {
   int rank_;
   std::size_t staging_;  // the number of elements
   Schedule schedule_;
+  std::map<int, Lane> lanes_;       // until it is built
   AccessMap accesses_[kBuffers];    // by Buffer
   std::map<int, AccessMap> peers_;  // by owner: its output, and its input at the place that it would have there in
                                     // place

@@ -87,6 +87,12 @@ TEST_CASE("the table's first guesses") {
   CHECK(chosen(floats(Collective::allgather, 4096), network(4)) == "doubling");
   CHECK(chosen(floats(Collective::allgather, 4097), network(4)) == "ring");
   CHECK(chosen(floats(Collective::reduce_scatter, 2), network(4)) == "pairwise");
+  CHECK(chosen(floats(Collective::reduce_scatter, 2), network(63)) == "pairwise");
+  CHECK(chosen(floats(Collective::reduce_scatter, 2), network(64)) == "halving");
+  CHECK(chosen(floats(Collective::reduce_scatter, 1 << 11), network(64)) == "halving");
+  CHECK(chosen(floats(Collective::reduce_scatter, (1 << 11) + 1), network(64)) == "ring");
+  CHECK(chosen(floats(Collective::reduce_scatter, 1 << 10), network(512)) == "halving");
+  CHECK(chosen(floats(Collective::reduce_scatter, 1), network(257)) == "ring");  // neither in pairs nor a full mesh
   CHECK(chosen(floats(Collective::allreduce, 5), meeting(1)) == "alone");
   CHECK(choose(floats(Collective::allreduce, 1 << 20), unstaged(4)).chunk == 16 * 1024);
   CHECK(choose(floats(Collective::allreduce, 1 << 20), meeting(4), {"ring", 0}).chunk ==
@@ -95,6 +101,21 @@ TEST_CASE("the table's first guesses") {
   CHECK(choose(floats(Collective::allreduce, 1 << 28), network(4)).chunk == 256 * 1024);
   CHECK(choose(floats(Collective::allreduce, std::size_t{1} << 31), network(4)).chunk ==
         524304);  // at most 1024 a block, aligned
+}
+
+TEST_CASE("many ranks do not form a full mesh to reduce") {
+  for (const int size : {257, 512, 1000, 4096}) {
+    const Topology topology = network(size);
+    for (const Collective each : {Collective::allreduce, Collective::reduce_scatter, Collective::allgather,
+                                  Collective::broadcast, Collective::reduce, Collective::barrier}) {
+      for (const std::size_t count : {1, 100, 10'000}) {
+        const Call call = floats(each, each == Collective::barrier ? 0 : count);
+        const Choice choice = choose(call, topology);
+        CAPTURE(name(each), size, count, choice.algorithm->name);
+        CHECK(choice.algorithm->make(call, topology, size / 2, choice.chunk).lanes.size() <= 24);
+      }
+    }
+  }
 }
 
 TEST_CASE("the library's rules are few, and each has round thresholds and a reason") {
