@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""docs/frameworks.md: accelerate, transformers and Lightning train on two ranks over Anello's groups, as one process does.
+"""docs/frameworks.md: accelerate, transformers and Lightning train on two ranks over Anello's groups, as one process does,
+and torchmetrics counts.
 
 frameworks_test.py REPOSITORY ANELLORUN LIBRARY. Needs a Python with torch and these packages (ANELLO_TEST_PYTHON).
 """
@@ -114,6 +115,22 @@ L.Trainer(accelerator="cpu", devices=SIZE, strategy=strategy, max_epochs=1, logg
 report(model.inner)
 """
 
+TORCHMETRICS = """
+import torchmetrics
+
+if SIZE > 1:
+    dist.init_process_group("gloo")
+mine = slice(64 // SIZE * RANK, 64 // SIZE * (RANK + 1))
+model, metric = model_of(), torchmetrics.MeanSquaredError()
+metric.update(model(X[mine]), Y[mine])
+best = torchmetrics.MaxMetric()
+best.update(Y[mine])
+kept = torchmetrics.CatMetric()  # gathers parts in place of summing them
+kept.update(Y[mine])
+model.weight.data[0, :3] = torch.stack([metric.compute(), best.compute(), kept.compute().sum()])
+report(model)
+"""
+
 
 class Frameworks(unittest.TestCase):
     def run_script(self, text, *needs, stands_in=True, ranks=2):
@@ -155,6 +172,9 @@ class Frameworks(unittest.TestCase):
 
     def test_lightning_that_names_the_backend(self):
         self.as_alone(LIGHTNING.replace("BACKEND", '"anello"'), "lightning", stands_in=False)
+
+    def test_torchmetrics(self):
+        self.as_alone(TORCHMETRICS, "torchmetrics")
 
 
 if __name__ == "__main__":
