@@ -25,6 +25,13 @@ struct Trouble : std::runtime_error {
   using runtime_error::runtime_error;
 };
 
+// A number from the environment, for longer runs: FAILURE_KILLS, FAILURE_SEED, FAILURE_COMPUTE_MS.
+std::int64_t knob(const char* name, std::int64_t fallback);
+
+// How many times more time things may take than on a machine that is not emulated (FAILURE_SLOWNESS).
+inline std::int64_t slowness() { return knob("FAILURE_SLOWNESS", 1); }
+inline std::int64_t patience_ms() { return 30'000 * slowness(); }
+
 class Ranks {
  public:
   Ranks(int count, const std::string& role, const std::string& transport, Settings settings = {});
@@ -35,9 +42,9 @@ class Ranks {
   int count() const { return static_cast<int>(processes_.size()); }
   pid_t pid(int rank) const { return processes_[std::size_t(rank)].pid; }
   // What the rank says next. Throws Trouble when it says WRONG, ends, or is silent for limit_ms.
-  Line next(int rank, std::int64_t limit_ms = 30'000);
+  Line next(int rank, std::int64_t limit_ms = patience_ms());
   // The same, which must begin with `with`.
-  Line expect(int rank, const std::string& with, std::int64_t limit_ms = 30'000);
+  Line expect(int rank, const std::string& with, std::int64_t limit_ms = patience_ms());
   void expect_all(const std::string& with);
   void tell(int rank, const std::string& line);
   // Sends the signal; the time just before.
@@ -45,7 +52,7 @@ class Ranks {
   // All say "done" next and end with 0.
   void finish();
   // The exit status as of waitpid.
-  int wait(int rank, std::int64_t limit_ms = 30'000);
+  int wait(int rank, std::int64_t limit_ms = patience_ms());
 
  private:
   struct Process {
@@ -58,8 +65,5 @@ class Ranks {
   };
   std::vector<Process> processes_;
 };
-
-// A number from the environment, for longer runs: FAILURE_KILLS, FAILURE_SEED, FAILURE_COMPUTE_MS.
-std::int64_t knob(const char* name, std::int64_t fallback);
 
 }  // namespace failures

@@ -17,7 +17,7 @@ using namespace failures;
 
 namespace {
 
-constexpr std::int64_t kLimitMs = 1000 * anello::test::kTimeFactor;
+std::int64_t limit_ms() { return 1000 * anello::test::kTimeFactor * slowness(); }
 constexpr std::int64_t kCanaryMs = 200;
 
 struct Work {
@@ -61,7 +61,7 @@ void leave_child_behind() {
 }
 
 const Role killed("killed", [](Rank& me) {
-  const anello_comm_t comm = me.create();
+  const anello_comm_t comm = me.create(20'000 * slowness());
   if (me.number("forks", -1) == me.rank()) leave_child_behind();
   const std::string kind = me.setting("kind");
   const auto count = static_cast<std::size_t>(me.number("count", 0));
@@ -84,6 +84,13 @@ const Role killed("killed", [](Rank& me) {
   me.report("destroyed", anello_comm_destroy(comm), comm);
 });
 
+// An adapter of tools/rdma-vm moves some 50 MB/s, and here it would know of a death after a minute: in a slow machine,
+// too, a rank that is named within the limit was named by control.
+void adapt(Settings& settings, std::size_t count) {
+  settings["count"] = std::to_string(count > 100 ? count / 10 : count);
+  settings["ANELLO_VERBS_TIMEOUT"] = "21";
+}
+
 void kill_one(const std::string& transport, const Work& work, bool forks, bool mapped, std::mt19937_64& random,
               std::vector<std::int64_t>& times_us) {
   const int ranks = 2 + int(random() % 3);
@@ -94,6 +101,7 @@ void kill_one(const std::string& transport, const Work& work, bool forks, bool m
                  << " ranks, root " << root << ", rank " << victim << (forks ? " (with a child)" : "")
                  << " killed after " << moment_us << " us");
   Settings settings{{"kind", work.kind}, {"count", std::to_string(work.count)}, {"root", std::to_string(root)}};
+  if (transport == "verbs") adapt(settings, work.count);
   if (mapped) settings["mapped"] = "1";
   if (forks) settings["forks"] = std::to_string(victim);
   Ranks job(ranks, "killed", transport, settings);
@@ -109,7 +117,8 @@ void kill_one(const std::string& transport, const Work& work, bool forks, bool m
     INFO("rank " << rank << " after " << took_us << " us: " << line.text);
     CHECK(line.begins("failed ANELLO_ERR_PEER_LOST "));
     CHECK(line.has(name));
-    CHECK(took_us < kLimitMs * 1000);
+    CHECK(took_us < limit_ms() * 1000);
+    CHECK_FALSE(line.has("does not answer"));  // control tells it, not an adapter that has given up
   }
   for (int rank = 0; rank < ranks; ++rank) {
     if (rank == victim) continue;
@@ -182,7 +191,7 @@ void end_silent(const std::string& kind, std::size_t count, End end) {
     CHECK(line.begins("result ANELLO_ERR_PEER_LOST "));
     CHECK(line.has("rank 2 (host"));
     if (end == End::left) CHECK(line.has("left the job"));
-    CHECK(took_ms < kLimitMs);
+    CHECK(took_ms < limit_ms());
     job.expect(rank, "destroyed ANELLO_ERR_PEER_LOST");
     job.expect(rank, "done");
   }

@@ -115,7 +115,8 @@ tc -s qdisc show dev roce0""")
         self.assertRegex(output, r"dropped [1-9]")
 
     def test_a_killed_rank_is_named(self):
-        self.assertIn("All tests passed", self.ran("test/failures/failures_test '[.adapter]'", FAILURE_KILLS=6))
+        self.assertIn("All tests passed", self.ran("test/failures/failures_test '[.adapter]'", FAILURE_KILLS=18,
+                                                         FAILURE_SLOWNESS=20))
 
     def test_random_programs_are_as_their_model(self):
         self.ran("test/model/model_test --transport verbs --programs 40")
