@@ -21,6 +21,7 @@ using namespace anello::transport;
 inline VerbsSettings on(const char* device) {
   VerbsSettings settings;
   settings.devices = device;
+  settings.withdraw_ms = 20'000;  // the devices are emulated
   return settings;
 }
 

@@ -136,6 +136,21 @@ TEST_CASE("transfers end when the peer ends, and a sleeper hears of both", "[ada
   CHECK(ends.wait(3) == ECONNABORTED);
 }
 
+TEST_CASE("a withdrawn transfer whose pieces do not end is ended, and does not hold the rank for long", "[adapter]") {
+  VerbsSettings settings = on("rxe0");
+  settings.timeout = 21;  // the adapter would try for a minute
+  settings.withdraw_ms = 100;
+  Ends ends(8'000'000, settings);
+  REQUIRE(std::system("tc qdisc add dev roce1 root netem loss 100%") == 0);  // nothing comes back
+  ends.memory.get(ends.transfer(8'000'000, 1));
+  const std::int64_t begun_ns = now_ns();
+  ends.memory.withdraw(1);
+  CHECK(now_ns() - begun_ns < 10'000'000'000);
+  CHECK(std::system("tc qdisc del dev roce1 root") == 0);
+  CHECK(ends.end->transfers().is_over());
+  CHECK_FALSE(ends.memory.is_pending());
+}
+
 TEST_CASE("a port hears of its link, for which the descriptor of a lane becomes readable", "[adapter]") {
   Ends ends(1000);
   VerbsPortEvents& events = ends.memory.port()->events();

@@ -196,11 +196,18 @@ PortAddress VerbsPort::address() const {
 
 // ---- Memory ----
 
+std::string why_not_made(const char* call, int error_number) {
+  const bool too_many = error_number == ENOMEM || error_number == EAGAIN || error_number == ENOSPC;
+  return text(system_text(call, error_number),
+              too_many ? "; the adapter has no more of them (ibv_devinfo -v: max_qp, max_cq, max_mr), or the control "
+                         "group of this process allows no more (rdma.max)"
+                       : "");
+}
+
 std::string why_not_locked(int error_number, std::size_t bytes) {
   rlimit limit{};
   ::getrlimit(RLIMIT_MEMLOCK, &limit);
-  if ((error_number != ENOMEM && error_number != EAGAIN) || limit.rlim_cur == RLIM_INFINITY)
-    return system_text("ibv_reg_mr", error_number);
+  if (error_number != ENOMEM || limit.rlim_cur == RLIM_INFINITY) return why_not_made("ibv_reg_mr", error_number);
   return text("locking ", bytes / 1024, " KiB more is not allowed: the process may lock ", limit.rlim_cur / 1024,
               " KiB in all. Raise the limit (memlock in /etc/security/limits.conf, LimitMEMLOCK= of a service, ",
               "--ulimit memlock=-1 of a container)");

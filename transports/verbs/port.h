@@ -85,7 +85,9 @@ class VerbsMemory {
   ibv_mr* region_ = nullptr;
 };
 
-// Why a call that locks memory failed, and what to do.
+// Why a call that makes an object of an adapter failed, and what to do.
+std::string why_not_made(const char* call, int error_number);
+// The same for one that locks memory.
 std::string why_not_locked(int error_number, std::size_t bytes);
 
 }  // namespace anello::transport

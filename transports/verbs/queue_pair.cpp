@@ -22,6 +22,8 @@ constexpr int kDrainMs = 200;
 // A receive request is always there, so the peer's adapter need not ask again and again.
 constexpr std::uint8_t kUnreadyRetries = 3;
 
+[[noreturn]] void fail(const char* call) { throw Error(ANELLO_ERR_RESOURCE, why_not_made(call, errno)); }
+
 std::uint32_t random_packet() {
   std::uint32_t number = 0;
   [[maybe_unused]] const ssize_t got = ::getrandom(&number, sizeof number, 0);
@@ -34,11 +36,11 @@ VerbsQueuePair::VerbsQueuePair(std::shared_ptr<VerbsPort> port, const VerbsPairS
     : port_(std::move(port)), shape_(shape), first_packet_(random_packet()) {
   try {
     channel_ = verbs_library().create_comp_channel(port_->context());
-    if (channel_ == nullptr) throw system_error("ibv_create_comp_channel", errno);
+    if (channel_ == nullptr) fail("ibv_create_comp_channel");
     remember_descriptor(channel_->fd);
     ::fcntl(channel_->fd, F_SETFL, ::fcntl(channel_->fd, F_GETFL) | O_NONBLOCK);
     queue_ = verbs_library().create_cq(port_->context(), shape_.sends + shape_.receives, nullptr, channel_, 0);
-    if (queue_ == nullptr) throw system_error("ibv_create_cq", errno);
+    if (queue_ == nullptr) fail("ibv_create_cq");
     create_pair();
     if (const int error = modify_to_init(); error != 0) throw system_error("ibv_modify_qp to INIT", error);
     if (const int error = post_receives(shape_.receives); error != 0) throw system_error("ibv_post_recv", error);
@@ -61,7 +63,7 @@ void VerbsQueuePair::create_pair() {
     pair_ = verbs_library().create_qp(port_->domain(), &wanted);
     if (pair_ != nullptr) break;
   }
-  if (pair_ == nullptr) throw system_error("ibv_create_qp", errno);
+  if (pair_ == nullptr) fail("ibv_create_qp");
   inline_bytes_ = wanted.cap.max_inline_data;
 }
 

@@ -16,8 +16,6 @@
 namespace anello::transport {
 namespace {
 
-// The time for pieces under way to end by themselves when their transfer is withdrawn.
-constexpr int kWithdrawMs = 500;
 // Adapters try again for a few seconds at most. Where none of the pieces under way ends in this time, none will: the
 // refusal of memory that its owner has freed can be lost (rxe of Linux 6.1).
 constexpr std::int64_t kSilentNs = 10'000'000'000;
@@ -190,9 +188,9 @@ void VerbsTransfers::withdraw(Token token) {
   if (const auto moving = find(token); moving != moving_.end()) {
     moving->rest.bytes = 0;
     if (moving->batches == 0) return void(moving_.erase(moving));
-    const Deadline limit = Deadline::in_ms(kWithdrawMs);
+    const std::int64_t begun_ns = now_ns(), limit_ns = std::int64_t{1'000'000} * port_->settings().withdraw_ms;
     for (poll(); find(token) != moving_.end(); poll()) {
-      if (limit.passed()) give_up("a transfer that is not wanted any more does not end");
+      if (now_ns() - std::max(begun_ns, moved_ns_) > limit_ns) give_up("a transfer that is not wanted does not end");
       ::sched_yield();
     }
     post_batches();
