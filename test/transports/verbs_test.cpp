@@ -112,6 +112,24 @@ TEST_CASE("a greeting with impossible values is refused") {
     CHECK_FALSE(wrong.is_right());
 }
 
+TEST_CASE("memory is registered with relaxed ordering where libibverbs knows it, and without elsewhere") {
+  static unsigned flags = 0;
+  VerbsLibrary library;
+  library.reg_mr = [](ibv_pd*, void*, std::size_t, int access) {
+    flags = unsigned(access);
+    return static_cast<ibv_mr*>(nullptr);
+  };
+  std::byte memory{};
+  CHECK(register_memory(library, nullptr, &memory, 1, IBV_ACCESS_LOCAL_WRITE) == nullptr);
+  CHECK(flags == IBV_ACCESS_LOCAL_WRITE);
+  library.reg_mr_with_hints = [](ibv_pd*, void* at, std::size_t, std::uint64_t address, unsigned access) {
+    flags = address == reinterpret_cast<std::uintptr_t>(at) ? access : 0;
+    return static_cast<ibv_mr*>(nullptr);
+  };
+  CHECK(register_memory(library, nullptr, &memory, 1, IBV_ACCESS_LOCAL_WRITE) == nullptr);
+  CHECK(flags == (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING));
+}
+
 // ---- With adapters ----
 
 TEST_CASE("verbs keeps the contract of a lane", "[adapter]") {

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/text.h"
 
+#include <cstdint>
 #include <type_traits>
 
 #include <dlfcn.h>
@@ -36,6 +37,8 @@ VerbsLibrary load() {
 #define ANELLO_VERBS_CALL(field, name) need(library.field, #name);
 #include "transports/verbs/library.def"
 #undef ANELLO_VERBS_CALL
+  library.reg_mr_with_hints =
+      reinterpret_cast<decltype(library.reg_mr_with_hints)>(::dlsym(handle, "ibv_reg_mr_iova2"));
   make_forks_safe(handle);
   return library;
 }
@@ -46,6 +49,12 @@ const VerbsLibrary& verbs_library() {
   // A failure is tried again: the static stays uninitialised when its initialiser throws.
   static const VerbsLibrary loaded = load();
   return loaded;
+}
+
+ibv_mr* register_memory(const VerbsLibrary& library, ibv_pd* domain, void* at, std::size_t bytes, int access) {
+  if (library.reg_mr_with_hints == nullptr) return library.reg_mr(domain, at, bytes, access);
+  const auto address = reinterpret_cast<std::uintptr_t>(at);
+  return library.reg_mr_with_hints(domain, at, bytes, address, unsigned(access) | IBV_ACCESS_RELAXED_ORDERING);
 }
 
 }  // namespace anello::transport

@@ -219,7 +219,7 @@ VerbsMemory::VerbsMemory(std::shared_ptr<VerbsPort> port, std::size_t bytes, int
   if (at == MAP_FAILED) throw Error(ANELLO_ERR_RESOURCE, system_text("mmap", errno));
   data_ = static_cast<std::byte*>(at);
   ::madvise(at, bytes, MADV_DONTFORK);
-  region_ = verbs_library().reg_mr(port_->domain(), at, bytes, access);
+  region_ = register_memory(verbs_library(), port_->domain(), at, bytes, access);
   if (region_ == nullptr) {
     const int error = errno;
     ::munmap(at, bytes);

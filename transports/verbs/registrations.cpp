@@ -15,7 +15,7 @@ namespace anello::transport {
 VerbsRegistration::VerbsRegistration(std::shared_ptr<VerbsPort> port, std::span<std::byte> memory, int access)
     : port_(std::move(port)),
       bytes_(memory.size()),
-      region_(verbs_library().reg_mr(port_->domain(), memory.data(), memory.size(), access)) {
+      region_(register_memory(verbs_library(), port_->domain(), memory.data(), memory.size(), access)) {
   if (region_ == nullptr) throw Error(ANELLO_ERR_RESOURCE, text(port_->name(), ": ", why_not_locked(errno, bytes_)));
   local_key_ = region_->lkey;
   remote_key_ = region_->rkey;
