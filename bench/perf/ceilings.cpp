@@ -98,7 +98,7 @@ std::optional<double> measure_cache_line() {
 
 }  // namespace
 
-Ceilings measure_ceilings() {
+Ceilings measure_ceilings(bool with_rdma) {
   Ceilings result;
   result.memcpy_gbps = measure_memcpy();
   result.cache_line_ns = measure_cache_line();
@@ -110,6 +110,10 @@ Ceilings measure_ceilings() {
   } catch (const std::system_error& error) {
     result.missing += (result.missing.empty() ? "" : "; ") + std::string(error.what());
   }
+  if (!with_rdma) return result;
+  result.rdma = measure_rdma();
+  if (!result.rdma->why_not.empty())
+    result.missing += (result.missing.empty() ? "RDMA: " : "; RDMA: ") + result.rdma->why_not;
   return result;
 }
 

@@ -49,6 +49,11 @@ void write_json(const Options& options, const std::vector<Participant>& ranks, c
     best["cache_line_ns"] = ceilings->cache_line_ns ? ordered_json(*ceilings->cache_line_ns) : ordered_json(nullptr);
     best["loopback_latency_us"] = ceilings->loopback_latency_us;
     best["loopback_gbps"] = ceilings->loopback_gbps;
+    if (ceilings->rdma) {
+      best["rdma_port"] = ceilings->rdma->port;
+      best["rdma_latency_us"] = ceilings->rdma->latency_us;
+      best["rdma_gbps"] = ceilings->rdma->gbps;
+    }
   }
   report["results"] = ordered_json::array();
   for (const Row& row : rows) {

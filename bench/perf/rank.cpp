@@ -10,6 +10,7 @@
 #include "perf/table.h"
 #include "shared/output_file.h"
 
+#include <algorithm>
 #include <cstdio>
 
 namespace perf {
@@ -70,7 +71,12 @@ int run_rank(const Options& options, anello_comm_t comm) {
   if (rank == 0 && !options.json.empty()) shared::check_writable(options.json);
   const std::vector<Participant> who = participants(comm);
   std::optional<Ceilings> ceilings;
-  if (rank == 0 && options.ceilings) ceilings = measure_ceilings();
+  if (rank == 0 && options.ceilings) {
+    const bool over_verbs = std::any_of(who.begin(), who.end(), [](const Participant& each) {
+      return each.transports.find("verbs") != std::string::npos;
+    });
+    ceilings = measure_ceilings(over_verbs);
+  }
   check(anello_barrier(comm), "anello_barrier", comm);
   if (rank == 0) print_header(options, who, ceilings);
 

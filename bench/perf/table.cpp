@@ -71,6 +71,10 @@ void print_header(const Options& options, const std::vector<Participant>& ranks,
       std::printf(", loopback TCP %.1f us one way and %.1f GB/s", ceilings->loopback_latency_us,
                   ceilings->loopback_gbps);
     }
+    if (ceilings->rdma && ceilings->rdma->gbps > 0) {
+      std::printf(", RDMA WRITE within %s %.1f us one way and %.2f GB/s", ceilings->rdma->port.c_str(),
+                  ceilings->rdma->latency_us, ceilings->rdma->gbps);
+    }
     if (!ceilings->missing.empty()) std::printf(" (%s)", ceilings->missing.c_str());
     std::printf("\n");
   }

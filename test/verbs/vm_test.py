@@ -1,7 +1,8 @@
 """Lanes over verbs, in a virtual machine with two software adapters (tools/rdma-vm). Ranks that use one adapter each are
 as two hosts: their packets go over the cable between the adapters.
 
-Arguments: the repository; the build folder. VERBS_LONG=1: the tests that take minutes, instead of the others.
+Arguments: the repository; the build folder. VERBS_LONG=1: the tests that take minutes, instead of the others. VERBS_MACHINE:
+the folder of the machine in the build folder, one for each kernel; "vm" if it is not set.
 """
 
 import json
@@ -16,6 +17,7 @@ REPOSITORY, BUILD = (pathlib.Path(path) for path in sys.argv[1:3])
 RDMA_VM = REPOSITORY / "tools/rdma-vm"
 DEADLINE = 1800
 LONG = os.environ.get("VERBS_LONG") == "1"
+MACHINE = BUILD / os.environ.get("VERBS_MACHINE", "vm")
 
 # perf RANKS ARGUMENTS..: odd ranks use the other adapter.
 PERF = """set -e
@@ -33,14 +35,14 @@ COLLECTIVES = ("allreduce", "broadcast", "reduce", "allgather", "gather", "scatt
 def in_machine(script, **environment):
     """A shell script's run in the machine, in the build folder."""
     settings = [f"{name}={value}" for name, value in environment.items()]
-    return subprocess.run([RDMA_VM, "--machine", BUILD / "vm", "--deadline", str(DEADLINE), "env", *settings, "sh", "-c", script],
+    return subprocess.run([RDMA_VM, "--machine", MACHINE, "--deadline", str(DEADLINE), "env", *settings, "sh", "-c", script],
                           cwd=BUILD, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=DEADLINE + 60,
                           check=False)
 
 
 class InMachine(unittest.TestCase):
     def setUp(self):
-        lacking = subprocess.run([RDMA_VM, "--machine", BUILD / "vm", "--why-not"], capture_output=True, text=True,
+        lacking = subprocess.run([RDMA_VM, "--machine", MACHINE, "--why-not"], capture_output=True, text=True,
                                  check=True).stdout.strip()
         if lacking:
             self.skipTest(lacking)
@@ -64,6 +66,17 @@ class Verbs(InMachine):
         output = self.ran(PERF + collectives(2, "-b 4K -n 1"))
         self.assertIn("over verbs", output)
         self.assertNotRegex(output, r"over (tcp|shm|inproc)")
+
+    def test_a_benchmark_has_the_adapters_bare_figures_beside_its_own(self):
+        output = self.ran("""set -e
+ANELLO_TRANSPORT=verbs tools/anellorun -np 2 bench/anello-perf -b 4K -n 1 --json /dev/shm/report.json 2>&1
+cat /dev/shm/report.json""")
+        self.assertRegex(output, r"# this host now: .*, RDMA WRITE within rxe0 port 1 [1-9]\d*\.\d us one way and 0\.\d\d GB/s\n")
+        best = json.loads(output[output.index("\n{\n"):])["ceilings"]
+        self.assertEqual(best["rdma_port"], "rxe0 port 1")
+        self.assertGreater(best["rdma_latency_us"], 1)
+        # An emulated adapter moves some 50 MB/s.
+        self.assertTrue(0 < best["rdma_gbps"] < 1, best)
 
     def test_long_messages_between_registered_buffers_go_by_the_adapter(self):
         self.assertIn("All tests passed", self.ran("test/collectives/collectives_test '[.adapter]'"))

@@ -1,7 +1,7 @@
 // A build without libibverbs' header.
-#include "transports/verbs/transport.h"
-
 #include "base/error.h"
+#include "transports/verbs/ceiling.h"
+#include "transports/verbs/transport.h"
 
 namespace anello::transport {
 
@@ -20,5 +20,7 @@ bool verbs_reaches(const Place& /*a*/, const Place& /*b*/) { return false; }
 std::string verbs_why_unreached(const Place& /*a*/, const Place& /*b*/) {
   return "verbs is not in this build of Anello (libibverbs-dev)";
 }
+
+VerbsCeiling measure_verbs_ceiling(const VerbsSettings& /*settings*/) { return {.why_not = verbs_why_not()}; }
 
 }  // namespace anello::transport
