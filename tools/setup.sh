@@ -138,19 +138,24 @@ kernel_parts() {
   /sbin/depmod -b "$place" "$version" && mkdir -p "$place/modules" && mv "$place/boot/vmlinuz-$version" "$place/vmlinuz" || return
   /sbin/modprobe -d "$place" -S "$version" -a --show-depends "${machine_modules[@]}" |
     awk '$1 == "insmod" && !seen[$2]++ { print $2 }' >"$place/modules.paths" || return
-  while read -r each; do cp "$each" "$place/modules/"; done <"$place/modules.paths"
-  sed 's|.*/||' "$place/modules.paths" >"$place/modules.list"
+  while read -r each; do
+    case $each in
+      *.xz) "$place/bin/busybox" unxz -c "$each" >"$place/modules/$(basename "$each" .xz)" ;;
+      *) cp "$each" "$place/modules/" ;;
+    esac || return
+  done <"$place/modules.paths"
+  sed 's|.*/||; s|\.xz$||' "$place/modules.paths" >"$place/modules.list"
 }
 
-# Debian's kernel and shell in FOLDER/vm, for the tests that need a virtual machine (tools/rdma-vm); they say what is
-# missing if it is not available.
+# virtual_machine FOLDER KERNEL: that kernel of Debian's (a package) and a shell in FOLDER, for the tests that need a
+# virtual machine (tools/rdma-vm); they say what is missing if it is not available.
 virtual_machine() {
-  local place=$repository/$1/vm name
+  local place=$repository/$1 name
   if [ -x "$place/busybox" ] && [ -s "$place/modules.list" ] && is_installed qemu-system-x86; then return; fi
   [ "$(uname -m)" = x86_64 ] || return 0
-  heading "Fetching qemu, and Debian's kernel for virtual machines into $1/vm (75 MB; once)"
+  heading "Fetching qemu, and Debian's $2 for virtual machines into $1 (110 MB at most; once)"
   apt_get update -qq
-  name=$(apt-cache depends linux-image-amd64 2>/dev/null | sed -n 's/.*Depends: //p' | head -n 1)
+  name=$(apt-cache depends "$2" 2>/dev/null | sed -n 's/.*Depends: //p' | head -n 1)
   if apt_get install -y -qq --no-install-recommends qemu-system-x86 kmod && mkdir -p "$place" &&
     (cd "$place" && apt-get -o APT::Sandbox::User=root download -qq "$name" busybox-static &&
       for each in ./*.deb; do dpkg-deb -x "$each" .; done) &&

@@ -52,7 +52,7 @@ class RdmaVm(unittest.TestCase):
         with tempfile.TemporaryDirectory() as directory:
             given = pathlib.Path(directory, "given")
             given.mkdir()
-            ran = run("--write", given, "sh", "-c", COMMAND, cwd=directory, env={**os.environ, "SENDER": "it's \"me\""})
+            ran = run("--machine", os.path.relpath(MACHINE, directory), "--write", given, "sh", "-c", COMMAND, cwd=directory, env={**os.environ, "SENDER": "it's \"me\""})
             self.assertEqual(ran.returncode, 7, ran)
             for device in ("rxe0", "rxe1"):
                 self.assertRegex(ran.stdout, f"link {device}/1 state ACTIVE")
