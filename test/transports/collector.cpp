@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "support/sanitizers.h"
 
 #include <algorithm>
 #include <cstring>
@@ -141,7 +142,7 @@ std::string soak_end(Endpoint& end, const TestArena& arena, int rank, std::uint6
   const auto total = static_cast<std::uint32_t>(frames);
   std::vector<std::byte> payload;
   bool ready = false;  // payload belongs to frame `sent`
-  const Deadline deadline = Deadline::in_ms(60'000);
+  const Deadline deadline = Deadline::in_ms(60'000 * std::int64_t{test::kTimeFactor});
   for (bool owing = true; sent < total || received < total || owing;) {
     bool moved = false;
     owing = !end.flush();

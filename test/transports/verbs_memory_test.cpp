@@ -169,6 +169,28 @@ TEST_CASE("a port hears of its link, for which the descriptor of a lane becomes 
   CHECK(ends.end->failure() == nullptr);
 }
 
+TEST_CASE("a lane whose link stays down while a frame is under way fails, and a sleeper hears of it", "[adapter]") {
+  VerbsSettings settings = on("rxe0");
+  settings.timeout = 14;  // 67 ms
+  Ends ends(1000, settings);
+  REQUIRE(std::system("tc qdisc add dev roce0 root netem loss 100%") == 0);
+  const auto payload = payload_of(0, 1, 1000);
+  REQUIRE(ends.end->send(header_of(0, 1, 1000), payload.data()));
+  REQUIRE(std::system("ip link set roce1 down") == 0);
+  TestArena arena(2);
+  const Deadline deadline = Deadline::in_ms(20'000);
+  while (ends.end->failure() == nullptr && !deadline.passed()) {
+    sleep_on(*ends.end, arena, 0);
+    ends.end->incoming();
+  }
+  CHECK(std::system("tc qdisc del dev roce0 root; ip link set roce1 up") == 0);
+  REQUIRE(ends.end->failure() != nullptr);
+  CHECK(ends.end->failure()->code() == ANELLO_ERR_PEER_LOST);
+  CHECK_THAT(ends.end->failure()->text(), Catch::Contains("the link of this rank's port is down"));
+  // The port is used by other tests.
+  while (ends.memory.port()->events().is_link_down() && !deadline.passed()) ends.memory.port()->events().look();
+}
+
 TEST_CASE("an adapter that fails ends its lanes and transfers, and is named", "[adapter]") {
   Ends ends(8'000'000);
   ends.memory.get(ends.transfer(8'000'000, 1));

@@ -127,6 +127,14 @@ tc -s qdisc show dev roce0""")
         self.assertIn("over verbs", output)
         self.assertRegex(output, r"dropped [1-9]")
 
+    def test_a_job_whose_link_goes_down_ends_and_says_so(self):
+        output = self.ran(PERF + """export ANELLO_VERBS_TIMEOUT=14
+(while ! grep -q algbw /dev/shm/out; do sleep 0.1; done; ip link set roce1 down) &
+! perf 2 -b 64K -n 1000000 > /dev/shm/out
+cat /dev/shm/out""")
+        self.assertIn("ANELLO_ERR_PEER_LOST", output)
+        self.assertRegex(output, "ends: (this adapter could not send|the link of this rank's port is down).*rxe[01] port 1")
+
     def test_a_killed_rank_is_named(self):
         self.assertIn("All tests passed", self.ran("test/failures/failures_test '[.adapter]'", FAILURE_KILLS=18,
                                                          FAILURE_SLOWNESS=20))

@@ -1,16 +1,20 @@
 #include "transports/verbs/endpoint.h"
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "base/uncancelled.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 
 #include <arpa/inet.h>
 #include <sched.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 
 namespace anello::transport {
 namespace {
@@ -21,6 +25,13 @@ constexpr int kLastPiecesMs = 1000;
 constexpr unsigned kIdleLooks = 1024;
 
 constexpr VerbsPairShape kLane{kLaneRequests, kLaneRequests, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, 1};
+
+// The time in which an adapter gives up by itself, and a second.
+timespec time_of_tries(const VerbsSettings& settings) {
+  const std::int64_t once_ns = std::int64_t{4096} << std::clamp(settings.timeout, 0, 31);
+  const std::int64_t ns = once_ns * (settings.retry + 1) + 1'000'000'000;
+  return {ns / 1'000'000'000, ns % 1'000'000'000};
+}
 
 void watch(int events, int descriptor) {
   epoll_event wanted{};
@@ -41,9 +52,12 @@ VerbsEndpoint::VerbsEndpoint(int peer, VerbsRemoteMemory& memory, UniqueFd socke
       in_(ring_.data()),
       out_(pair_, staging_, in_),
       exchange_(socket_.get()),
+      dead_link_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)),
       events_(::epoll_create1(EPOLL_CLOEXEC)),
       spare_(std::make_unique_for_overwrite<std::byte[]>(kMaxFrameBytes)) {
   if (!events_) throw system_error("epoll_create1", errno);
+  if (!dead_link_) throw system_error("timerfd_create", errno);
+  watch(events_.get(), dead_link_.get());
   watch(events_.get(), pair_.descriptor());
   watch(events_.get(), socket_.get());
   watch(events_.get(), memory.port()->events().descriptor());
@@ -107,6 +121,22 @@ void VerbsEndpoint::look_at_port() {
   VerbsPortEvents& events = memory_.port()->events();
   events.look();
   if (events.has_failed() && broken_.empty()) break_off("this rank's adapter has failed");
+  limit_dead_link();
+}
+
+// Adapters end what they cannot send after a while. The kernel's software one may not, and both ends would sleep.
+void VerbsEndpoint::limit_dead_link() {
+  const bool waits = broken_.empty() && memory_.port()->events().is_link_down() && !out_.is_done();
+  itimerspec left{};
+  if (waits != link_is_timed_) {
+    if (waits) left.it_value = time_of_tries(memory_.port()->settings());
+    link_is_timed_ = waits && ::timerfd_settime(dead_link_.get(), 0, &left, nullptr) == 0;
+    if (!waits) ::timerfd_settime(dead_link_.get(), 0, &left, nullptr);
+    return;
+  }
+  if (!waits || ::timerfd_gettime(dead_link_.get(), &left) != 0) return;
+  if (left.it_value.tv_sec == 0 && left.it_value.tv_nsec == 0)
+    break_off("the link of this rank's port is down, and the adapter has given up nothing by itself");
 }
 
 void VerbsEndpoint::greet() {
@@ -183,6 +213,8 @@ void VerbsEndpoint::look_at_socket() {
 
 void VerbsEndpoint::break_off(const std::string& cause) {
   broken_ = cause;
+  // The error of the call has control's words, which know nothing of adapters.
+  log::info(-1, "the lane to rank ", peer_, " ends: ", cause, " (over ", pair_.port().name(), ")");
   transfers_.give_up("the lane has failed");
 }
 

@@ -57,6 +57,7 @@ class VerbsEndpoint final : public Endpoint {
   void finish_sending();
   void look_at_transfers();
   void look_at_port();
+  void limit_dead_link();
 
   const int peer_;
   VerbsRemoteMemory& memory_;
@@ -68,7 +69,9 @@ class VerbsEndpoint final : public Endpoint {
   VerbsInflow in_;
   VerbsOutflow out_;
   GreetingExchange exchange_;
-  UniqueFd events_;  // epoll: the completion channel and the socket
+  UniqueFd dead_link_;  // timerfd: the link has been down for too long
+  bool link_is_timed_ = false;
+  UniqueFd events_;  // epoll: the completion channel, the socket, the port and the timer
   State state_ = State::greets;
   int used_receives_ = 0;  // requests that have been completed and not posted again
 
