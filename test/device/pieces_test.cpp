@@ -6,7 +6,7 @@
 
 #include <anello/stream.h>
 
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <algorithm>
 #include <atomic>
