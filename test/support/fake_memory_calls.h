@@ -6,6 +6,8 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
+#include <set>
 
 namespace anello::testing {
 
@@ -103,12 +105,25 @@ struct MemoryCalls {
     if (!fake_device().memory.is_pinned(host, 1)) return kInvalidValue;
     return fake_device().entered("cuMemHostGetDevicePointer_v2");
   }
+  // Found by LeakSanitizer, also when the process ends: what a device that hangs still uses is never released.
+  static std::set<void*>& pinned_by_driver() {
+    static std::set<void*>& all = *new std::set<void*>;
+    return all;
+  }
   static int allocate_pinned(void** address, std::size_t bytes, unsigned) {
     *address = std::malloc(bytes);
+    {
+      const std::lock_guard lock(fake_device().mutex);
+      pinned_by_driver().insert(*address);
+    }
     fake_device().memory.pin(*address, bytes);
     return fake_device().entered("cuMemHostAlloc");
   }
   static int release_pinned(void* address) {
+    {
+      const std::lock_guard lock(fake_device().mutex);
+      pinned_by_driver().erase(address);
+    }
     fake_device().memory.unpin(address);
     std::free(address);
     return fake_device().entered("cuMemFreeHost");
