@@ -443,7 +443,7 @@ TEST_CASE("a rank that only ever sends hears that its small messages were receiv
         send(1024, 1);
         send(0, 2);
         // So that what rank 1 gives back is on the way no longer.
-        if (round % 50 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        if (round % 50 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
       } else if (me.rank == 2) {
         receive(0, 0);
         send(0, 1);
