@@ -83,7 +83,7 @@ TEST_CASE("fifty thousand communicators leave no memory behind") {
     destroyed(me, made);
   };
   CHECK(growth("inproc", 20'000, dup) < 64 * 1024);
-  CHECK(growth("tcp", 10'000, dup) < 128 * 1024);  // one object each would be 320 KB
+  CHECK(growth("tcp", 10'000, dup) < 64 * 1024);
   CHECK(growth("inproc", 10'000, split) < 64 * 1024);
   CHECK(growth("inproc", 10'000, group) < 64 * 1024);
 }

@@ -70,6 +70,28 @@ void wait_until(const Rank& me, const char* what, const std::function<bool()>& h
   }
 }
 
+// Both ranks come here; then so many copies to the host are made, and no more. returned: copies to the device until
+// then.
+void hold_together(const Rank& me, std::atomic<int>& ready, int fetches, std::atomic<int>* returned = nullptr) {
+  if (++ready == 2) {
+    hold_fetches(fetches);
+    if (returned != nullptr) *returned = device_calls(kReturn);
+    ++ready;
+  }
+  reaches(me, ready, 3);
+}
+
+// The call cannot end while both ranks' copies are held, and ends well once they are made.
+void ends_when_released(const Rank& me, std::atomic<int>& ready, anello_request_t request) {
+  int done = 0;
+  me.ok(anello_test(&request, &done, nullptr), "test");
+  if (done != 0) me.report.wrong("rank ", me.rank, " is done without all of its data");
+  ++ready;
+  reaches(me, ready, 5);
+  hold_fetches(-1);
+  me.ok(anello_wait(&request, nullptr), "wait");
+}
+
 }  // namespace
 
 TEST_CASE("results in pieces are those of the same calls on the host", "[results]") {
@@ -134,23 +156,12 @@ TEST_CASE("results go back while data still comes", "[fake]") {
   CHECK(run_ranks(2, "tcp", [&](const Rank& me) {
           const std::size_t count = 16 * kMiB / sizeof(float);
           const OnDevice sum(count, float(me.rank + 1));
-          if (++ready == 2) {
-            hold_fetches(20);  // of 32
-            returned = device_calls(kReturn);
-            ++ready;
-          }
-          reaches(me, ready, 3);
+          hold_together(me, ready, 20, &returned);  // of 32
           anello_request_t request = ANELLO_REQUEST_NULL;
           me.ok(anello_iallreduce(ANELLO_IN_PLACE, sum.data(), count, ANELLO_FLOAT32, ANELLO_SUM, me.comm, &request),
                 "iallreduce");
           wait_until(me, "a piece back", [&] { return device_calls(kReturn) > returned; });
-          int done = 0;
-          me.ok(anello_test(&request, &done, nullptr), "test");
-          if (done != 0) me.report.wrong("rank ", me.rank, " is done without all of its data");
-          ++ready;
-          reaches(me, ready, 5);
-          hold_fetches(-1);
-          me.ok(anello_wait(&request, nullptr), "wait");
+          ends_when_released(me, ready, request);
           is(me, sum.at(0), 3, "the first");
           is(me, sum.at(count - 1), 3, "the last");
         }) == "");
@@ -199,24 +210,13 @@ TEST_CASE("frames leave and arrive while the rest of a message is on its device"
   CHECK(run_ranks(2, "tcp", [&](const Rank& me) {
           const std::size_t count = 16 * kMiB / sizeof(float);
           const OnDevice buffer(count, float(me.rank + 1));
-          if (++ready == 2) {
-            hold_fetches(8);  // of 16
-            returned = device_calls(kReturn);
-            ++ready;
-          }
-          reaches(me, ready, 3);
+          hold_together(me, ready, 8, &returned);  // of 16
           anello_request_t request = ANELLO_REQUEST_NULL;
           me.ok(me.rank == 0 ? anello_isend(buffer.data(), count, ANELLO_FLOAT32, 1, 0, me.comm, &request)
                              : anello_irecv(buffer.data(), count, ANELLO_FLOAT32, 0, 0, me.comm, &request),
                 "posted");
           wait_until(me, "seven pieces back", [&] { return device_calls(kReturn) >= returned + 7; });
-          int done = 0;
-          me.ok(anello_test(&request, &done, nullptr), "test");
-          if (done != 0) me.report.wrong("rank ", me.rank, " is done without all of its data");
-          ++ready;
-          reaches(me, ready, 5);
-          hold_fetches(-1);
-          me.ok(anello_wait(&request, nullptr), "wait");
+          ends_when_released(me, ready, request);
           is(me, buffer.at(0), 1, "the first");
           is(me, buffer.at(count - 1), 1, "the last");
         }) == "");
