@@ -65,7 +65,7 @@ PieceRange pieces_of(Operation& operation, const Slice& slice) {
   using schedule::Buffer;
   const Shadow& shadow = *operation.shadow;
   if (slice.count == 0 || (slice.buffer != Buffer::input && slice.buffer != Buffer::output)) return {};
-  const auto at = std::size_t(operation.at(slice) - shadow.base);  // a huge number in front of it
+  const auto at = std::size_t(operation.at(slice) - shadow.base);  // an address below it becomes a huge number
   if (at >= shadow.bytes) return {};
   const std::size_t last = at + slice.count * operation.element_bytes - 1;
   return {std::uint32_t(at / shadow.pieces.bytes), std::uint32_t(last / shadow.pieces.bytes + 1)};
@@ -131,6 +131,7 @@ std::size_t bytes_here(const Operation& send) {
   if (send.shadow == nullptr || !send.shadow->pieces.is_fetching()) return send.bytes;
   return send.shadow->pieces.here * send.shadow->pieces.bytes;
 }
+
 void hold_steps(Operation& operation) {
   Pieces& pieces = operation.shadow->pieces;
   if (!pieces.any()) return;
