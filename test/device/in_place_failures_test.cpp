@@ -54,6 +54,8 @@ const Role held("held", [](Rank& me) {
   me.say(buffer.holds(ones) ? "intact" : "stored to");
   if (later.joinable()) later.join();
   if (aborter.joinable()) aborter.join();
+  // A peer that hears of the end later must not find that this process, or what its device does, has ended.
+  if (me.number("stays", 0) != 0) me.hear();
   if (me.rank() == 0) hold_kernels(false);
   anello_comm_destroy(comm);
   me.say("done");
@@ -75,12 +77,17 @@ const Role failing("failing", [](Rank& me) {
   me.say("done");
 });
 
+void leave(Ranks& ranks) {
+  for (int rank = 0; rank < kRanks; ++rank) ranks.tell(rank, "leave");
+  ranks.finish();
+}
+
 std::int64_t took(Ranks& ranks, int rank) { return std::stoll(ranks.expect(rank, "took").text.substr(5)); }
 
 }  // namespace
 
 TEST_CASE("kernels that never end: a deadline, the device, and what may still be stored", "[fake]") {
-  Ranks ranks(kRanks, "held", "shm", {{"timeout", "1000"}});
+  Ranks ranks(kRanks, "held", "shm", {{"timeout", "1000"}, {"stays", "1"}});
   ranks.expect_all("ready");
   for (int rank = 0; rank < kRanks; ++rank) {
     const Line result = ranks.expect(rank, "result ANELLO_ERR_TIMEOUT");
@@ -91,7 +98,7 @@ TEST_CASE("kernels that never end: a deadline, the device, and what may still be
     CHECK(took(ranks, rank) < 6000);
     ranks.next(rank);
   }
-  ranks.finish();
+  leave(ranks);
 }
 
 TEST_CASE("an abort while a device works: nothing is stored once the call has returned", "[fake]") {
@@ -111,7 +118,7 @@ TEST_CASE("an abort while a device works: nothing is stored once the call has re
 }
 
 TEST_CASE("an abort while a device hangs says that it does", "[fake]") {
-  Ranks ranks(kRanks, "held", "shm", {{"aborts", "1"}});
+  Ranks ranks(kRanks, "held", "shm", {{"aborts", "1"}, {"stays", "1"}});
   ranks.expect_all("ready");
   for (int rank = 0; rank < kRanks; ++rank) {
     const Line result = ranks.expect(rank, "result ANELLO_ERR_ABORTED");
@@ -120,7 +127,7 @@ TEST_CASE("an abort while a device hangs says that it does", "[fake]") {
     CHECK(took(ranks, rank) < 5000);
     ranks.next(rank);
   }
-  ranks.finish();
+  leave(ranks);
 }
 
 TEST_CASE("a rank is killed while another one's device works in its memory", "[fake]") {
