@@ -3,7 +3,6 @@
 #include "failures/rank.h"
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 
 #include <fcntl.h>
@@ -14,11 +13,6 @@
 #include <unistd.h>
 
 namespace failures {
-
-std::int64_t knob(const char* name, std::int64_t fallback) {
-  const char* const value = std::getenv(name);
-  return value == nullptr ? fallback : std::atoll(value);
-}
 
 Ranks::Ranks(int count, const std::string& role, const std::string& transport, Settings settings) {
   static int jobs = 0;

@@ -1,5 +1,6 @@
 #pragma once
 // The judge's side: starts ranks as processes, listens to what they say, and ends those that it started.
+#include "support/knob.h"
 #include "support/process.h"
 
 #include <cstdint>
@@ -12,6 +13,7 @@
 namespace failures {
 
 using anello::test::own_path, anello::test::Settings, anello::test::start;
+using anello::testing::knob;  // FAILURE_KILLS, FAILURE_SEED, FAILURE_COMPUTE_MS, ..
 
 struct Line {
   std::int64_t time_ns = 0;
@@ -24,9 +26,6 @@ struct Line {
 struct Trouble : std::runtime_error {
   using runtime_error::runtime_error;
 };
-
-// A number from the environment, for longer runs: FAILURE_KILLS, FAILURE_SEED, FAILURE_COMPUTE_MS.
-std::int64_t knob(const char* name, std::int64_t fallback);
 
 // How many times more time things may take than on a machine that is not emulated (FAILURE_SLOWNESS).
 inline std::int64_t slowness() { return knob("FAILURE_SLOWNESS", 1); }

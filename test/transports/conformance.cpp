@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "support/catch.h"
+#include "support/knob.h"
 
 #include <algorithm>
 #include <thread>
@@ -349,7 +350,7 @@ void keeps_contract(const LaneMaker& make) {
     Lane lane = make();
     const std::uint64_t seed = GENERATE(1, 2, 3);
     INFO("seed " << seed);
-    CHECK(soak(lane, seed, 300) == "");
+    CHECK(soak(lane, seed, int(knob("SOAK_FRAMES", 300))) == "");
   }
 }
 

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "memory/region.h"
 #include "support/catch.h"
+#include "support/knob.h"
 
 #include <algorithm>
 #include <atomic>
@@ -184,7 +185,7 @@ void keeps_contract_of_memory(const std::function<MemoryPair()>& make) {
   SECTION("withdrawing waits for the piece that another thread moves") {
     Transfers transfers(pair, 3'000'000);
     REQUIRE(transfers.prepare() == RemoteMemory::State::ready);
-    for (int round = 0; round < 20; ++round) {
+    for (int round = 0; round < int(knob("SOAK_WITHDRAWALS", 20)); ++round) {
       transfers.memory.get(transfers.of(0, 3'000'000, 1));
       std::fill(transfers.mine.begin(), transfers.mine.end(), std::byte{});
       std::atomic<bool> begun{false};

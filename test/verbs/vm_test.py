@@ -1,23 +1,42 @@
 """Lanes over verbs, in a virtual machine with two software adapters (tools/rdma-vm). Ranks that use one adapter each are
 as two hosts: their packets go over the cable between the adapters.
 
-Arguments: the repository; the build folder. VERBS_LONG=1: the tests that take minutes, instead of the others. VERBS_MACHINE:
-the folder of the machine in the build folder, one for each kernel; "vm" if it is not set.
+Arguments: the repository; the build folder; unittest's own, such as -k WORD, which leaves the other scripts out.
+VERBS_LONG=1: the tests that take minutes, instead of the others. VERBS_MACHINE: the folder of the machine in the build
+folder, one for each kernel; "vm" if it is not set.
+
+To start the machine takes longer than most scripts. So each class starts it once, and its scripts run there one after
+another, in the order of their tests. Each has its own limits, processes and /dev/shm; the network is everyone's, and a
+script that breaks it comes last.
 """
 
+import functools
 import json
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
+import tempfile
 import unittest
 
-REPOSITORY, BUILD = (pathlib.Path(path) for path in sys.argv[1:3])
+REPOSITORY, BUILD = (pathlib.Path(path).resolve() for path in sys.argv[1:3])
 RDMA_VM = REPOSITORY / "tools/rdma-vm"
-DEADLINE = 1800
+DEADLINE, SCRIPT_DEADLINE = 3400, 1700
 LONG = os.environ.get("VERBS_LONG") == "1"
 MACHINE = BUILD / os.environ.get("VERBS_MACHINE", "vm")
+BY_DAY = not LONG and "VERBS_MACHINE" not in os.environ
+
+# Runs FOLDER/*.sh, and leaves the status and the seconds of each. One that was killed, at its deadline or otherwise, has 137.
+RUN_SCRIPTS = f"""
+for script in "$1"/*.sh; do
+  begin=$(date +%s)
+  timeout -s KILL {SCRIPT_DEADLINE} unshare --mount --pid --fork --kill-child --mount-proc \\
+      sh -c 'mount -t tmpfs -o mode=1777 shm /dev/shm && sh "$1"' sh "$script" < /dev/null > "$script.out" 2>&1
+  echo $? $(($(date +%s) - begin)) > "$script.status"
+done
+"""
 
 # perf RANKS ARGUMENTS..: odd ranks use the other adapter.
 PERF = """set -e
@@ -32,45 +51,84 @@ COLLECTIVES = ("allreduce", "broadcast", "reduce", "allgather", "gather", "scatt
                "barrier", "sendrecv")
 
 
-def in_machine(script, **environment):
-    """A shell script's run in the machine, in the build folder."""
-    settings = [f"{name}={value}" for name, value in environment.items()]
-    return subprocess.run([RDMA_VM, "--machine", MACHINE, "--deadline", str(DEADLINE), "env", *settings, "sh", "-c", script],
-                          cwd=BUILD, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=DEADLINE + 60,
-                          check=False)
+def script(text, **environment):
+    """For a test: its second argument is the output of this shell script, which has run in the build folder with status 0."""
+    settings = "".join(f"export {name}={shlex.quote(str(value))}\n" for name, value in environment.items())
+
+    def runs_before(test):
+        @functools.wraps(test)
+        def judged(self):
+            test(self, self.output_of(test.__name__))
+        judged.script = settings + text
+        return judged
+    return runs_before
 
 
 class InMachine(unittest.TestCase):
+    ran = None  # (status, output) of each script that has ended, by its test's name
+    log = ""    # the machine's own
+
     def setUp(self):
         lacking = subprocess.run([RDMA_VM, "--machine", MACHINE, "--why-not"], capture_output=True, text=True,
                                  check=True).stdout.strip()
         if lacking:
             self.skipTest(lacking)
+        if self.ran is None:
+            type(self).ran = {}
+            self.run_scripts()
 
-    def ran(self, script, **environment):
-        ran = in_machine(script, **environment)
-        self.assertEqual(ran.returncode, 0, ran.stdout[-6000:])
-        return ran.stdout
+    @classmethod
+    def run_scripts(cls):
+        asked = unittest.defaultTestLoader.getTestCaseNames(cls)  # which -k has narrowed
+        tests = [name for name, test in vars(cls).items() if name in asked and hasattr(test, "script")]
+        with tempfile.TemporaryDirectory() as directory:
+            files = {test: pathlib.Path(directory, f"{number:02}.sh") for number, test in enumerate(tests)}
+            for test, file in files.items():
+                file.write_text(getattr(cls, test).script)
+            machine = subprocess.run([RDMA_VM, "--machine", MACHINE, "--deadline", str(DEADLINE), "--write", directory,
+                                      "sh", "-c", RUN_SCRIPTS, "sh", directory], cwd=BUILD, stdout=subprocess.PIPE,
+                                     stderr=subprocess.STDOUT, text=True, timeout=DEADLINE + 60, check=False)
+            cls.log = f"status {machine.returncode} of the machine\n{machine.stdout}"
+            for test, file in files.items():
+                status = pathlib.Path(f"{file}.status")
+                if status.exists():
+                    code, seconds = (int(number) for number in status.read_text().split())
+                    cls.ran[test] = code, pathlib.Path(f"{file}.out").read_text(errors="replace")
+                    print(f"{seconds:5} s in the machine: {test}", file=sys.stderr)
+
+    def output_of(self, test):
+        if test not in self.ran:
+            self.fail(f"its script did not end: {self.log[-6000:]}")
+        status, output = self.ran[test]
+        self.assertEqual(status, 0, output[-6000:])
+        return output
 
 
-def collectives(ranks, arguments):
-    return f"for collective in {' '.join(COLLECTIVES)}; do perf {ranks} --collective $collective {arguments}; done\n"
+def collectives(ranks, arguments, names=COLLECTIVES):
+    return f"for collective in {' '.join(names)}; do perf {ranks} --collective $collective {arguments}; done\n"
+
+
+def contract(**environment):
+    """The test of a lane's contract, which takes links down and up again."""
+    return script("test/transports/verbs_test '[adapter]' -d yes", **environment)
 
 
 @unittest.skipIf(LONG, "runs by day")
 class Verbs(InMachine):
-    def test_the_lane_keeps_its_contract(self):
-        self.assertIn("All tests passed", self.ran("test/transports/verbs_test '[adapter]' -d yes"))
+    @contract(**{"SOAK_FRAMES": 60, "SOAK_WITHDRAWALS": 4} if BY_DAY else {})
+    def test_the_lane_keeps_its_contract(self, output):
+        self.assertIn("All tests passed", output)
 
-    def test_every_collective_is_right_between_two_hosts(self):
-        output = self.ran(PERF + collectives(2, "-b 4K -n 1"))
+    # Each job takes 3 s, most of it to start.
+    @script(PERF + collectives(2, "-b 4K -n 1", ("allreduce", "broadcast", "alltoall", "sendrecv") if BY_DAY else COLLECTIVES))
+    def test_collectives_are_right_between_two_hosts(self, output):
         self.assertIn("over verbs", output)
         self.assertNotRegex(output, r"over (tcp|shm|inproc)")
 
-    def test_a_benchmark_has_the_adapters_bare_figures_beside_its_own(self):
-        output = self.ran("""set -e
+    @script("""set -e
 ANELLO_TRANSPORT=verbs tools/anellorun -np 2 bench/anello-perf -b 4K -n 1 --json /dev/shm/report.json 2>&1
 cat /dev/shm/report.json""")
+    def test_a_benchmark_has_the_adapters_bare_figures_beside_its_own(self, output):
         self.assertRegex(output, r"# this host now: .*, RDMA WRITE within rxe0 port 1 [1-9]\d*\.\d us one way and 0\.\d\d GB/s\n")
         best = json.loads(output[output.index("\n{\n"):])["ceilings"]
         self.assertEqual(best["rdma_port"], "rxe0 port 1")
@@ -78,27 +136,28 @@ cat /dev/shm/report.json""")
         # An emulated adapter moves some 50 MB/s.
         self.assertTrue(0 < best["rdma_gbps"] < 1, best)
 
-    def test_long_messages_between_registered_buffers_go_by_the_adapter(self):
-        self.assertIn("All tests passed", self.ran("test/collectives/collectives_test '[.adapter]'"))
+    @script("test/collectives/collectives_test '[.adapter]'")
+    def test_long_messages_between_registered_buffers_go_by_the_adapter(self, output):
+        self.assertIn("All tests passed", output)
 
-    def test_a_limit_of_locked_memory_is_told_and_messages_are_copied(self):
-        output = self.ran("""set -e
+    @script("""set -e
 cp -L bench/anello-perf lib/api/libanello.so.0 /dev/shm  # the build folder may be closed to other users
-chmod a+rw /dev/infiniband/*; ulimit -l 4096
+chmod a+rw /dev/infiniband/*; ulimit -l 2048
 ANELLO_TRANSPORT=verbs tools/anellorun -np 2 setpriv --reuid 1 --clear-groups --inh-caps=-all \\
-    env LD_LIBRARY_PATH=/dev/shm /dev/shm/anello-perf --no-ceilings --collective sendrecv --memory mapped -b 8M -n 1""")
+    env LD_LIBRARY_PATH=/dev/shm /dev/shm/anello-perf --no-ceilings --collective sendrecv --memory mapped -b 4M -n 1""")
+    def test_a_limit_of_locked_memory_is_told_and_messages_are_copied(self, output):
         self.assertRegex(output, "verbs copies messages in memory of .* KiB: rxe0 port 1: locking .* KiB more is not "
-                                 "allowed: .* 4096 KiB in all.*limits.conf")
+                                 "allowed: .* 2048 KiB in all.*limits.conf")
 
-    def test_what_is_not_usable_is_told_with_the_reason(self):
-        output = self.ran("""set -e
+    @script("""set -e
 ANELLO_VERBS_DEVICES==rxe0 tools/anello-info --json
-cp -L bench/anello-perf lib/api/libanello.so.0 /dev/shm  # the build folder may be closed to other users
+cp -L bench/anello-perf lib/api/libanello.so.0 /dev/shm
 chmod a+rw /dev/infiniband/*; ulimit -l 512
 ! ANELLO_TRANSPORT=verbs tools/anellorun -np 2 setpriv --reuid 1 --clear-groups --inh-caps=-all \\
     env LD_LIBRARY_PATH=/dev/shm /dev/shm/anello-perf --no-ceilings -b 4 -n 1
 ip link set roce1 down  # which takes the other end of the cable down, too
 tools/anello-info --json""")
+    def test_what_is_not_usable_is_told_with_the_reason(self, output):
         reports = [json.loads(report) for report in re.findall(r"^\{\n.*?^\}$", output, re.M | re.S)]
         self.assertEqual(len(reports), 2, output)
         self.assertEqual(reports[0]["transports"]["verbs"]["value"], "usable")
@@ -111,37 +170,44 @@ tools/anello-info --json""")
 
 @unittest.skipUnless(LONG, "takes minutes: tools/test --nightly runs it")
 class LongVerbs(InMachine):
-    def test_every_collective_is_right_between_two_hosts_with_several_ranks_each(self):
-        for ranks in (4, 8):
-            output = self.ran(PERF + collectives(ranks, "-b 4 -e 64K -f 128 -n 1"))
-            self.assertNotRegex(output, r"over (tcp|shm|inproc)")
+    @contract()
+    def test_the_lane_keeps_its_contract_for_many_frames(self, output):
+        self.assertIn("All tests passed", output)
 
-    def test_long_messages_go_round_the_ring(self):
-        self.ran(PERF + collectives(2, "-b 3M -n 1"))
+    @script(PERF + "".join(collectives(ranks, "-b 4 -e 64K -f 128 -n 1") for ranks in (2, 4, 8)))
+    def test_every_collective_is_right_between_two_hosts_with_several_ranks_each(self, output):
+        self.assertNotRegex(output, r"over (tcp|shm|inproc)")
+        self.assertEqual(len(re.findall("over verbs", output)), 3 * len(COLLECTIVES), output)
 
-    def test_packets_that_are_lost_are_sent_again(self):
-        output = self.ran(PERF + """for i in 0 1; do tc qdisc add dev roce$i root netem loss 1%; done
+    @script(PERF + collectives(2, "-b 3M -n 1"))
+    def test_long_messages_go_round_the_ring(self, output):
+        self.assertIn("over verbs", output)
+
+    @script("test/failures/failures_test '[.adapter]'", FAILURE_KILLS=18, FAILURE_SLOWNESS=20)
+    def test_a_killed_rank_is_named(self, output):
+        self.assertIn("All tests passed", output)
+
+    @script("test/model/model_test --transport verbs --programs 40")
+    def test_random_programs_are_as_their_model(self, _):
+        pass
+
+    @script(PERF + """for i in 0 1; do tc qdisc add dev roce$i root netem loss 1%; done
 perf 2 -b 64K -n 10
 perf 2 -b 256K -n 5 --collective sendrecv --memory mapped
-tc -s qdisc show dev roce0""")
+tc -s qdisc show dev roce0
+for i in 0 1; do tc qdisc del dev roce$i root; done""")
+    def test_packets_that_are_lost_are_sent_again(self, output):
         self.assertIn("over verbs", output)
         self.assertRegex(output, r"dropped [1-9]")
 
-    def test_a_job_whose_link_goes_down_ends_and_says_so(self):
-        output = self.ran(PERF + """export ANELLO_VERBS_TIMEOUT=14
+    @script(PERF + """export ANELLO_VERBS_TIMEOUT=14
 (while ! grep -q algbw /dev/shm/out; do sleep 0.1; done; ip link set roce1 down) &
 ! perf 2 -b 64K -n 1000000 > /dev/shm/out
 cat /dev/shm/out""")
+    def test_a_job_whose_link_goes_down_ends_and_says_so(self, output):
         self.assertIn("ANELLO_ERR_PEER_LOST", output)
         self.assertRegex(output, "ends: (this adapter could not send|the link of this rank's port is down).*rxe[01] port 1")
 
-    def test_a_killed_rank_is_named(self):
-        self.assertIn("All tests passed", self.ran("test/failures/failures_test '[.adapter]'", FAILURE_KILLS=18,
-                                                         FAILURE_SLOWNESS=20))
-
-    def test_random_programs_are_as_their_model(self):
-        self.ran("test/model/model_test --transport verbs --programs 40")
-
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1], verbosity=2)
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)
