@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "schedule/catalog.h"
 #include "schedule/shape.h"
+#include "support/knob.h"
 
 #include <set>
 #include <string>
@@ -10,6 +11,9 @@
 #include <vector>
 
 namespace anello::schedule {
+
+// By night. By day the tests leave out what repeats the same for more ranks.
+inline bool is_long() { return testing::knob("SCHEDULE_LONG", 0) != 0; }
 
 inline Call a_call(Collective collective, std::size_t count) {
   Call call;

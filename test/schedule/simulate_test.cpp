@@ -8,6 +8,7 @@
 #include "support/catch.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 using namespace anello::schedule;
@@ -27,12 +28,14 @@ TEST_CASE("every algorithm gives the right result in every order of events") {
           if (size > 9 && chunk == 1 && call.count > 1 && call.collective != Collective::allreduce) continue;
           INFO(algorithm.name << " " << describe(call) << ", " << size << " ranks, chunk " << chunk);
           const std::vector<Schedule> schedules = make_all(algorithm, call, topology, chunk);
-          std::uint64_t digest = 0;
+          std::optional<std::uint64_t> digest;
           // Rendezvous only, everything buffered, and a mixture.
           for (const unsigned eager : {0u, 256u, 100u}) {
+            // Half of the test's time would be that of 32 ranks.
+            if (size == 32 && eager != 100 && !is_long()) continue;
             const Outcome outcome = simulate(call, topology, schedules, {eager + 17 + chunk, eager, -1, 0});
             REQUIRE(outcome.problem == "");
-            if (eager != 0) REQUIRE(outcome.digest == digest);
+            if (digest) REQUIRE(outcome.digest == *digest);
             digest = outcome.digest;
             ++simulated;
           }
