@@ -68,10 +68,11 @@ def input_of(rank, shape, dtype):
     return values.to(torch.float64).to(dtype).reshape(shape)
 
 
-def main():
-    """Each rank's output goes to a file of its own, which run_ranks puts together."""
+def main(modules=()):
+    """Each rank's output goes to a file of its own, which run_ranks puts together. Without modules, the program's cases."""
     rank = os.environ["RANK"]
     with open(SCRATCH / f"rank{rank}.log", "w", encoding="utf-8") as log:
         runner = unittest.TextTestRunner(stream=log, verbosity=2)
-        program = unittest.main(module="__main__", testRunner=runner, exit=False)
+        argv = [sys.argv[0], *modules] if modules else None
+        program = unittest.main(module=None if modules else "__main__", argv=argv, testRunner=runner, exit=False)
     sys.exit(0 if program.result.wasSuccessful() else 1)
