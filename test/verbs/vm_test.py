@@ -177,7 +177,7 @@ class LongVerbs(InMachine):
     @script(PERF + "".join(collectives(ranks, "-b 4 -e 64K -f 128 -n 1") for ranks in (2, 4, 8)))
     def test_every_collective_is_right_between_two_hosts_with_several_ranks_each(self, output):
         self.assertNotRegex(output, r"over (tcp|shm|inproc)")
-        self.assertEqual(len(re.findall("over verbs", output)), 3 * len(COLLECTIVES), output)
+        self.assertEqual(output.count("Out of bounds values : 0 OK"), 3 * len(COLLECTIVES))
 
     @script(PERF + collectives(2, "-b 3M -n 1"))
     def test_long_messages_go_round_the_ring(self, output):
@@ -187,7 +187,7 @@ class LongVerbs(InMachine):
     def test_a_killed_rank_is_named(self, output):
         self.assertIn("All tests passed", output)
 
-    @script("test/model/model_test --transport verbs --programs 40")
+    @script("test/model/model_test --transport verbs --programs 40 --timeout 120000")
     def test_random_programs_are_as_their_model(self, _):
         pass
 
