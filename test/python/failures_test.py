@@ -13,6 +13,7 @@ import textwrap
 import time
 import unittest
 
+import forking
 import interpreter
 
 REPOSITORY, _, LIBRARY = (pathlib.Path(argument).resolve() for argument in sys.argv[1:4])
@@ -45,32 +46,46 @@ class Failures(unittest.TestCase):
     def setUp(self):
         self.scratch = tempfile.TemporaryDirectory()
         self.addCleanup(self.scratch.cleanup)
-        self.processes = []
+        self.running = set()
         self.addCleanup(self.end_all)
 
+    @classmethod
+    def setUpClass(cls):
+        scratch = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(scratch.cleanup)
+        cls.template = forking.Template(PYTHON, interpreter.environment(REPOSITORY, LIBRARY, scratch.name))
+        cls.addClassCleanup(cls.template.close)
+
     def end_all(self):
-        for process in self.processes:
-            if process.poll() is None:
-                process.kill()
-            process.communicate()
+        for pid in self.running:
+            os.kill(pid, signal.SIGKILL)
 
     def ranks(self, size, script, **environment):
         """(exit code, output) of each. They are no launcher's children, which would end them all with the first."""
         around = {**interpreter.environment(REPOSITORY, LIBRARY, self.scratch.name), "WORLD_SIZE": str(size),
                   "MEETING": os.path.join(self.scratch.name, "meeting"), "ANELLO_LOG": "off", **environment}
-        self.processes = [subprocess.Popen([PYTHON, "-W", "ignore", "-c", PRELUDE + textwrap.dedent(script)],
-                                           env={**around, "RANK": str(rank)}, stdout=subprocess.PIPE,
-                                           stderr=subprocess.STDOUT, text=True) for rank in range(size)]
+        outputs = [pathlib.Path(self.scratch.name, f"output{rank}") for rank in range(size)]
+        pids = [self.template.start(PRELUDE + textwrap.dedent(script), {**around, "RANK": str(rank)}, output)
+                for rank, output in enumerate(outputs)]
+        self.running.update(pids)
         ends = []
-        for process in self.processes:
-            try:
-                out, _ = process.communicate(timeout=DEADLINE)
-            except subprocess.TimeoutExpired:
-                process.send_signal(signal.SIGABRT)
-                out, _ = process.communicate()
-                out += f"\n(not finished after {DEADLINE} s)"
-            ends.append((process.returncode, out))
+        for pid, output in zip(pids, outputs):
+            code, late = self.end_of(pid)
+            ends.append((code, output.read_text(errors="replace") + late))
         return ends
+
+    def end_of(self, pid):
+        """The exit code, and what is to be said of it."""
+        late = ""
+        end = time.monotonic() + DEADLINE
+        while (code := self.template.ended(pid)) is None:
+            if time.monotonic() > end:
+                os.kill(pid, signal.SIGKILL if late else signal.SIGABRT)
+                late = f"\n(not finished after {DEADLINE} s)"
+                end += 5
+            time.sleep(0.01)
+        self.running.discard(pid)
+        return code, late
 
     def forget_the_meeting(self):
         """A FileStore is removed by the last that leaves it, unless that one was killed."""
