@@ -1,7 +1,11 @@
 #!/usr/bin/env python3
 """hvd.init and hvd.ProcessSet with communicators of mpi4py, under a real mpirun. Needs a Python that has torch and
-mpi4py, and Open MPI: horovod_mpi_test.py REPOSITORY ANELLORUN LIBRARY"""
+mpi4py, and Open MPI: horovod_mpi_test.py REPOSITORY ANELLORUN LIBRARY
 
+HOROVOD_MPI_ALL=1: also the cases of which others have most; each starts ranks that import torch.
+"""
+
+import os
 import pathlib
 import shutil
 import subprocess
@@ -36,6 +40,9 @@ def needs():
 PYTHON, MPIRUN = needs()
 
 
+by_night = unittest.skipUnless(os.environ.get("HOROVOD_MPI_ALL") == "1", "tools/test --nightly runs it")
+
+
 class Mpi(unittest.TestCase):
     def setUp(self):
         scratch = tempfile.TemporaryDirectory()
@@ -65,6 +72,7 @@ class Mpi(unittest.TestCase):
         self.assertEqual(ended.returncode, 0, ended.stdout)
         return sorted(line for line in ended.stdout.splitlines() if line.startswith("rank "))
 
+    @by_night
     def test_the_whole_world(self):
         self.assertEqual(self.run_program(3, """
             hvd.init(comm=world)
@@ -84,6 +92,7 @@ class Mpi(unittest.TestCase):
         self.assertEqual(said, sorted(2 * ["rank 0 is 1 of 2 2", "rank 1 is 1 of 2 4", "rank 2 is 0 of 2 2",
                                            "rank 3 is 0 of 2 4"]))
 
+    @by_night
     def test_beside_a_communicator_that_moves_data_itself(self):
         self.assertEqual(self.run_program(2, """
             hvd.init(comm=world.Dup())
@@ -112,6 +121,7 @@ class Mpi(unittest.TestCase):
         self.assertEqual(said, [f"rank {rank} {2 if rank % 2 == 0 else 4} [2, 1] {inner[rank]} {sets}"
                                 for rank in range(4)])
 
+    @by_night
     def test_process_sets_that_are_added_later(self):
         self.assertEqual(self.run_program(3, """
             hvd.init(world, process_sets="dynamic")
