@@ -35,8 +35,8 @@ constexpr std::size_t kPiece = VerbsTransfers::kMostPieceBytes;
 // Two ends and a region on each side.
 struct Ends {
   explicit Ends(std::size_t bytes, const VerbsSettings& settings = on("rxe0"))
-      : memory(VerbsPort::open(settings)),
-        theirs(VerbsPort::open(on("rxe1"))),
+      : memory({VerbsPort::open(settings)}),
+        theirs({VerbsPort::open(on("rxe1"))}),
         local(in_region(bytes)),
         remote(in_region(bytes)) {
     auto sockets = connected(false);

@@ -61,7 +61,7 @@ class ObjectLimit {
 
 TEST_CASE("a lane for which the adapter has too few objects says which, and works if only the transfers lack them",
           "[adapter]") {
-  VerbsRemoteMemory memory(VerbsPort::open(on("rxe0"))), theirs(VerbsPort::open(on("rxe1")));
+  VerbsRemoteMemory memory({VerbsPort::open(on("rxe0"))}), theirs({VerbsPort::open(on("rxe1"))});
   const ObjectLimit limit("rxe0");
   const std::string at_first = limit.in_use();
   std::set<std::string> lacked;

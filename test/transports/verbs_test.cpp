@@ -47,6 +47,8 @@ TEST_CASE("a filter of devices takes names by their beginning, exactly, or all o
   CHECK_FALSE(takes_device("^mlx5_1", "mlx5_12", 1));
   CHECK(takes_device("^=mlx5_1:1", "mlx5_1", 2));
   CHECK(takes_device("^", "mlx5_1", 2));
+  CHECK(place_of_device("=mlx5_3,mlx5_1", "mlx5_1", 1) == 1);
+  CHECK(place_of_device("mlx5_3,mlx5_1:2,", "mlx5_3", 1) == 0);
 }
 
 TEST_CASE("ports reach each other on one kind of link, with one kind of address or one subnet") {
@@ -74,15 +76,34 @@ TEST_CASE("ports reach each other on one kind of link, with one kind of address 
 TEST_CASE("a peer cannot write more into the ring than it may") {
   std::vector<std::byte> ring(kLaneRingBytes);
   VerbsInflow inflow(ring.data());
-  CHECK(inflow.arrive(kSlots));
-  CHECK_FALSE(inflow.arrive(1));
+  CHECK(inflow.arrive(0, kSlots));
+  CHECK(inflow.arrive(0, 0));  // a number alone
+  CHECK_FALSE(inflow.arrive(0, 1));
   // A frame frees its slot, but the peer must have been told.
   REQUIRE(inflow.incoming() != nullptr);
   REQUIRE(inflow.incoming() != nullptr);
   CHECK(inflow.owed() == 1);
-  CHECK_FALSE(inflow.arrive(1));
-  CHECK(inflow.take_owed() == 1);
-  CHECK(inflow.arrive(1));
+  CHECK_FALSE(inflow.arrive(0, 1));
+  CHECK(inflow.take_credit() == 1);
+  CHECK_FALSE(inflow.arrive(1, 1));
+  CHECK(inflow.arrive(0, 1));
+}
+
+TEST_CASE("pieces that overtake each other are read in order, and none comes twice") {
+  std::vector<std::byte> ring(kLaneRingBytes);
+  FrameHeader header;
+  header.bytes = 3 * kSlotBytes - kFrameHead;
+  std::memcpy(ring.data(), &header, sizeof header);
+  VerbsInflow inflow(ring.data());
+  CHECK(inflow.arrive(2, 1));
+  CHECK(inflow.incoming() == nullptr);
+  CHECK_FALSE(inflow.has_more());
+  CHECK(inflow.arrive(0, 1));
+  REQUIRE(inflow.incoming() != nullptr);
+  CHECK(inflow.arrived() == kSlotBytes - kFrameHead);
+  CHECK_FALSE(inflow.arrive(2, 1));
+  CHECK(inflow.arrive(1, 1));
+  CHECK(inflow.arrived() == header.bytes);
 }
 
 TEST_CASE("a frame that announces more than any has is corrupt") {
@@ -91,25 +112,53 @@ TEST_CASE("a frame that announces more than any has is corrupt") {
   header.bytes = kMaxFrameBytes + 1;
   std::memcpy(ring.data(), &header, sizeof header);
   VerbsInflow inflow(ring.data());
-  CHECK(inflow.arrive(1));
+  CHECK(inflow.arrive(0, 1));
   CHECK(inflow.incoming() == nullptr);
   CHECK(inflow.corrupt());
 }
 
 TEST_CASE("a greeting with impossible values is refused") {
   VerbsGreeting right;
-  right.port = address_of(PortAddress::kEthernet, {0x20, 1});
-  CHECK_FALSE(right.is_right());  // no queue pair
-  right.lane.number = 17;
+  right.ports = 2;
+  for (RailOffer* offer : {&right.offers[0], &right.offers[1], &right.memory})
+    offer->port = address_of(PortAddress::kEthernet, {0x20, 1});
+  right.offers[0].pair.number = 17;
+  CHECK_FALSE(right.is_right());  // the second has no queue pair
+  right.offers[1].pair.number = 18;
   CHECK(right.is_right());
-  VerbsGreeting other_magic = right, other_ring = right, other_pair = right, other_mtu = right, other_memory = right;
+  VerbsGreeting other_magic = right, other_ring = right, other_pair = right, other_mtu = right, other_memory = right,
+                no_port = right, many_ports = right;
   other_magic.magic ^= 1;
   other_ring.ring_slots = kSlots * 2;
-  other_pair.lane.number = 0x1000000;
-  other_mtu.port.mtu = 6;
-  other_memory.memory.first_packet = 0x1000000;
-  for (const VerbsGreeting& wrong : {other_magic, other_ring, other_pair, other_mtu, other_memory})
+  other_pair.offers[1].pair.number = 0x1000000;
+  other_mtu.offers[0].port.mtu = 6;
+  other_memory.memory.pair.first_packet = 0x1000000;
+  no_port.ports = 0;
+  many_ports.ports = kMostRails + 1;
+  for (const VerbsGreeting& wrong : {other_magic, other_ring, other_pair, other_mtu, other_memory, no_port, many_ports})
     CHECK_FALSE(wrong.is_right());
+}
+
+TEST_CASE("ports of two hosts go together by kind and subnet, and then in their order") {
+  const PortAddress ipv4 = address_of(PortAddress::kEthernet, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 1});
+  const PortAddress subnet = address_of(PortAddress::kInfiniBand, {0xfe, 0x80, 0, 0, 0, 0, 0, 0, 7});
+  const PortAddress other_subnet = address_of(PortAddress::kInfiniBand, {0xfe, 0x80, 0, 0, 0, 0, 0, 1, 7});
+  const std::vector<PortAddress> one{subnet, ipv4, other_subnet, subnet}, other{other_subnet, subnet, subnet};
+  CHECK(match_ports(one, other) == std::vector<int>{1, -1, 0, 2});
+  CHECK(match_ports(other, one) == std::vector<int>{2, 0, 3});
+  CHECK(match_ports({ipv4}, {subnet}) == std::vector<int>{-1});
+}
+
+TEST_CASE("a note about a rail that there is not, or that says nothing known, is refused") {
+  RailNote note;
+  CHECK_FALSE(note.is_right(2));
+  note.kind = RailNote::down;
+  CHECK(note.is_right(2));
+  note.port = 2;
+  CHECK_FALSE(note.is_right(2));
+  note.port = 0;
+  note.kind = RailNote::offer;
+  CHECK_FALSE(note.is_right(2));  // without a queue pair
 }
 
 TEST_CASE("memory is registered with relaxed ordering where libibverbs knows it, and without elsewhere") {
@@ -193,7 +242,7 @@ TEST_CASE("a lane makes as few requests, bytes, completions and packets as its s
   constexpr std::uint32_t kFrames = 24;
   CAPTURE(bytes);
   auto sockets = connected(false);
-  VerbsRemoteMemory one(VerbsPort::open(on("rxe0"))), other(VerbsPort::open(on("rxe1")));
+  VerbsRemoteMemory one({VerbsPort::open(on("rxe0"))}), other({VerbsPort::open(on("rxe1"))});
   VerbsEndpoint from(1, one, std::move(sockets.first)), to(0, other, std::move(sockets.second));
   meet(from, to);
   Collector collector(to);
@@ -228,9 +277,13 @@ TEST_CASE("a port is chosen by its name, and each that is not says why", "[adapt
   CHECK(make_verbs(on("=rxe1"))->name() == "verbs");
   CHECK_THROWS_WITH(make_verbs(on("mlx5")), Catch::Contains("rxe0 port 1: left out by ANELLO_VERBS_DEVICES") &&
                                                 Catch::Contains("rxe1 port 1: left out"));
+  const VerbsPorts ports = VerbsPort::open_all(on("=rxe2,rxe0"), kMostRails);
+  REQUIRE(ports.size() == 2);
+  CHECK(ports[0]->name() == "rxe2 port 1");
+  CHECK(VerbsPort::open(on("=rxe2,rxe0"))->name() == "rxe2 port 1");
   VerbsSettings beyond = on("rxe0");
   beyond.gid_index = 200;
   CHECK_THROWS_WITH(make_verbs(beyond), Catch::Contains("rxe0 port 1: no address in entry 200"));
   CHECK(verbs_why_not() == "");
-  CHECK(PortAddress::from(verbs_address())->is_ipv4());
+  CHECK(PortAddress::all_from(verbs_address()).size() == 4);
 }

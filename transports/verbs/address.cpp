@@ -43,4 +43,14 @@ std::optional<PortAddress> PortAddress::from(std::string_view bytes) {
   return right ? std::optional(address) : std::nullopt;
 }
 
+std::vector<PortAddress> PortAddress::all_from(std::string_view bytes) {
+  std::vector<PortAddress> addresses;
+  for (; !bytes.empty(); bytes.remove_prefix(sizeof(PortAddress))) {
+    const std::optional<PortAddress> next = from(bytes.substr(0, sizeof(PortAddress)));
+    if (!next) return {};
+    addresses.push_back(*next);
+  }
+  return addresses;
+}
+
 }  // namespace anello::transport

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace anello::transport {
 
@@ -26,6 +27,8 @@ struct PortAddress {
   std::string text() const;  // "RoCE, 10.77.0.1, MTU 4096"
   // Empty: these bytes are no address of this version.
   static std::optional<PortAddress> from(std::string_view bytes);
+  // The same for one or more, behind one another.
+  static std::vector<PortAddress> all_from(std::string_view bytes);
 };
 static_assert(sizeof(PortAddress) == 24);
 

@@ -3,7 +3,9 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "transports/verbs/pages.h"
 #include "transports/verbs/queue_pair.h"
+#include "transports/verbs/registrations.h"
 
 #include <algorithm>
 #include <array>
@@ -27,7 +29,7 @@ constexpr int kAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
 class Writer {
  public:
   explicit Writer(const std::shared_ptr<VerbsPort>& port)
-      : memory_(port, kWriteBytes, kAccess), pair_(port, {kRequests, kRequests, kAccess, 1}) {}
+      : pages_(kWriteBytes), region_(port, pages_.memory(), kAccess), pair_(port, {kRequests, kRequests, kAccess, 1}) {}
 
   void connect(const Writer& other) {
     const std::string why_not = pair_.connect(pair_.port().address(), other.pair_.name());
@@ -37,11 +39,11 @@ class Writer {
   // A small one that the other end hears of.
   void write_small(const Writer& other) {
     wait_for(sent_, small_);  // the one before
-    check(pair_.post({.from = memory_.data(),
-                      .key = memory_.local_key(),
+    check(pair_.post({.from = pages_.data(),
+                      .key = region_.local_key(),
                       .bytes = kSmallBytes,
                       .to = address_of(other),
-                      .to_key = other.memory_.remote_key()}));
+                      .to_key = other.region_.remote_key()}));
     ++small_;
   }
   void hear() {
@@ -53,11 +55,11 @@ class Writer {
   // kBatch large ones, of which the last has a completion.
   void write_batch(const Writer& other) {
     std::array<VerbsQueuePair::Move, kBatch> moves;
-    moves.fill({.local = memory_.data(),
-                .key = memory_.local_key(),
+    moves.fill({.local = pages_.data(),
+                .key = region_.local_key(),
                 .bytes = kWriteBytes,
                 .remote = address_of(other),
-                .remote_key = other.memory_.remote_key()});
+                .remote_key = other.region_.remote_key()});
     std::size_t posted = 0;
     check(pair_.post(moves, true, &posted));
   }
@@ -65,9 +67,7 @@ class Writer {
   void wait_for_sent(std::uint64_t count) { wait_for(sent_, count); }
 
  private:
-  static std::uint64_t address_of(const Writer& other) {
-    return reinterpret_cast<std::uintptr_t>(other.memory_.data());
-  }
+  static std::uint64_t address_of(const Writer& other) { return reinterpret_cast<std::uintptr_t>(other.pages_.data()); }
   static void check(int error) {
     if (error != 0) throw system_error("a request", error);
   }
@@ -84,7 +84,8 @@ class Writer {
     }
   }
 
-  VerbsMemory memory_;
+  VerbsPages pages_;
+  VerbsRegistration region_;
   VerbsQueuePair pair_;
   std::uint64_t sent_ = 0, came_ = 0;  // completions
   std::uint64_t small_ = 0, heard_ = 0;

@@ -18,19 +18,19 @@ bool matches(std::string_view entry, bool exact, std::string_view device, int po
 
 }  // namespace
 
-bool takes_device(std::string_view filter, std::string_view device, int port) {
+std::optional<int> place_of_device(std::string_view filter, std::string_view device, int port) {
   const bool excludes = filter.starts_with('^');
   if (excludes) filter.remove_prefix(1);
   const bool exact = filter.starts_with('=');
   if (exact) filter.remove_prefix(1);
-  if (filter.empty()) return true;
-  while (!filter.empty()) {
+  if (filter.empty()) return 0;
+  for (int place = 0; !filter.empty(); ++place) {
     const std::size_t comma = filter.find(',');
     const std::string_view entry = filter.substr(0, comma);
-    if (!entry.empty() && matches(entry, exact, device, port)) return !excludes;
+    if (!entry.empty() && matches(entry, exact, device, port)) return excludes ? std::nullopt : std::optional(place);
     filter.remove_prefix(comma == std::string_view::npos ? filter.size() : comma + 1);
   }
-  return excludes;
+  return excludes ? std::optional(0) : std::nullopt;
 }
 
 }  // namespace anello::transport

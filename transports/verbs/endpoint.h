@@ -1,18 +1,17 @@
 #pragma once
-// One end of a lane over verbs: its queue pair and rings, the greeting before it can be used, the rest of a detached
-// frame, and the lane's failure. Beside the lane it has the way to the peer's memory.
-#include "transports/verbs/greeting.h"
+// One end of a lane over verbs: its rails, the two halves of its ring, the rest of a detached frame, and the lane's
+// failure. Beside the lane it has the way to the peer's memory.
 #include "transports/verbs/inflow.h"
 #include "transports/verbs/outflow.h"
-#include "transports/verbs/queue_pair.h"
+#include "transports/verbs/rails.h"
 #include "transports/verbs/remote_memory.h"
 
+#include <cstdint>
 #include <memory>
-#include <string>
 
 namespace anello::transport {
 
-class VerbsEndpoint final : public Endpoint {
+class VerbsEndpoint final : public Endpoint, private LaneUser {
  public:
   // memory outlives it. Throws Error.
   VerbsEndpoint(int peer, VerbsRemoteMemory& memory, UniqueFd socket);
@@ -34,56 +33,47 @@ class VerbsEndpoint final : public Endpoint {
   std::size_t arrived() override;
 
   const Error* failure() const override { return failure_ ? &failure_ : nullptr; }
-  int descriptor() const override { return events_.get(); }
+  int descriptor() const override { return rails_.descriptor(); }
   bool must_be_polled() const override { return true; }
   bool before_sleep() override;
 
-  const VerbsCounts& counts() const { return pair_.counts(); }
+  VerbsCounts counts() const { return rails_.counts(); }
+  std::size_t rails_up() const { return rails_.count_open(); }
   const VerbsTransfers& transfers() const { return transfers_; }
 
  private:
-  enum class State { greets, connected, open };
+  void met(const VerbsGreeting& theirs) override { transfers_.connect(theirs.memory.port, theirs.memory.pair); }
+  void came(std::uint32_t number) override;
+  void sent(const LanePiece& piece) override { out_.sent(piece); }
+  void lost(const LanePiece& piece) override { out_.lost(piece); }
 
   void progress();
-  void greet();
-  void take(const ibv_wc& completion);
-  void take_number(std::uint32_t number);
-  void look_at_socket();
-  bool write(const FrameHeader& header, const std::byte* payload);
-  // Nothing more can come.
-  bool is_over() const { return closed_ || !broken_.empty(); }
-  void fail_if_over();
-  void break_off(const std::string& cause);
-  void finish_sending();
+  void look();
   void look_at_transfers();
-  void look_at_port();
-  void limit_dead_link();
+  bool write(const FrameHeader& header, const std::byte* payload);
+  // The peer has said goodbye, and all that it sent before has come.
+  bool is_closed() const { return says_goodbye_ && std::uint16_t(in_.came()) == sent_there_; }
+  // Nothing more can come.
+  bool is_over() const { return is_closed() || !rails_.broken().empty(); }
+  void fail_if_over();
+  void finish_sending();
 
   const int peer_;
   VerbsRemoteMemory& memory_;
-  UniqueFd socket_;
-  VerbsMemory ring_;     // the peer writes it
-  VerbsMemory staging_;  // the adapter reads it
-  VerbsQueuePair pair_;
+  VerbsRails rails_;
   VerbsTransfers transfers_;
   VerbsInflow in_;
   VerbsOutflow out_;
-  GreetingExchange exchange_;
-  UniqueFd dead_link_;  // timerfd: the link has been down for too long
-  bool link_is_timed_ = false;
-  UniqueFd events_;  // epoll: the completion channel, the socket, the port and the timer
-  State state_ = State::greets;
-  int used_receives_ = 0;  // requests that have been completed and not posted again
 
   FrameHeader header_;  // of the frame under way
   const std::byte* payload_ = nullptr;
   std::unique_ptr<std::byte[]> spare_;  // its payload after detach; made early, because the data path cannot fail
   bool held_ = false;                   // the frame under way is in spare_
-  unsigned idle_looks_ = 0;
-  bool closed_ = false;  // the peer has said goodbye
-  bool gone_ = false;    // the peer's socket has ended
+  unsigned turns_ = 0;                  // of progress()
+  std::int64_t looked_ns_ = 0;
+  bool says_goodbye_ = false;  // the peer, which has sent so many slots in all, modulo 2^16:
+  std::uint16_t sent_there_ = 0;
   bool told_no_memory_ = false;
-  std::string broken_;  // why nothing moves any more
   Error failure_;
 };
 

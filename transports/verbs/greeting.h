@@ -1,12 +1,13 @@
 #pragma once
-// What the ends of a lane tell each other over the socket that control has authenticated, before they use the adapter:
-// a greeting, and a byte once the end can receive. After that, the socket only shows that the peer has ended.
+// What an end of a lane says first over the socket that control has authenticated: its ring, and a queue pair for each
+// of its ports. Both ends then know which ports go together: each pair is a rail.
 #include "transports/verbs/address.h"
 #include "transports/verbs/lane_shape.h"
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace anello::transport {
 
@@ -19,39 +20,35 @@ struct VerbsPairName {
   bool is_right() const { return number <= 0xffffff && first_packet <= 0xffffff; }
 };
 
-// Little-endian.
-struct VerbsGreeting {
-  static constexpr std::uint64_t kMagic = 0x32736272'65766e61;  // "anverbs2"
-
-  std::uint64_t magic = kMagic;
+// A port, a queue pair there, and the key with which the peer writes the ring through it. All structs are
+// little-endian.
+struct RailOffer {
   PortAddress port;
-  std::uint64_t ring = 0;  // the receiver's
+  VerbsPairName pair;
   std::uint32_t ring_key = 0;
-  std::uint32_t ring_slots = kSlots;
-  VerbsPairName lane;
-  VerbsPairName memory;  // transfers.h
 
   bool is_right() const;
 };
-static_assert(sizeof(VerbsGreeting) == 72);
+static_assert(sizeof(RailOffer) == 40);
 
-class GreetingExchange {
- public:
-  // Requires a connected socket.
-  explicit GreetingExchange(int fd) : fd_(fd) {}
+inline constexpr std::size_t kMostRails = 8;
 
-  enum class News { none, greeting, can_receive, gone, corrupt };
-  // Both fit into an empty socket. False: the peer is gone.
-  bool say(const VerbsGreeting& mine);
-  bool say_can_receive();
-  // Looks once, without waiting.
-  News look();
-  const VerbsGreeting& theirs() const { return theirs_; }
+struct VerbsGreeting {
+  static constexpr std::uint64_t kMagic = 0x33736272'65766e61;  // "anverbs3"
 
- private:
-  int fd_;
-  VerbsGreeting theirs_;
-  std::size_t came_ = 0;
+  std::uint64_t magic = kMagic;
+  std::uint64_t ring = 0;  // the receiver's
+  std::uint32_t ring_slots = kSlots;
+  std::uint32_t ports = 0;
+  RailOffer memory;  // for transfers (transfers.h), with or without a queue pair
+  std::array<RailOffer, kMostRails> offers{};
+
+  bool is_right() const;
 };
+static_assert(sizeof(VerbsGreeting) == 24 + (1 + kMostRails) * sizeof(RailOffer));
+
+// For each of this end's ports the peer's that goes with it, or -1. The first of a kind and subnet goes with the peer's
+// first of the same, the second with the second; so both ends find the same.
+std::vector<int> match_ports(const std::vector<PortAddress>& mine, const std::vector<PortAddress>& theirs);
 
 }  // namespace anello::transport

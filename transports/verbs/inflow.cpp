@@ -7,16 +7,14 @@
 
 namespace anello::transport {
 
-bool VerbsInflow::arrive(std::uint32_t slots) {
-  if (came_ + slots - told_ > kSlots) return false;
-  came_ += slots;
-  return true;
+bool VerbsInflow::arrive(std::uint32_t at, std::uint32_t slots) {
+  const std::uint64_t first = came() + (at - came()) % kSlots;
+  return slots == 0 || (first + slots - told_ <= kSlots && marks_.mark(first, slots));
 }
 
-std::uint16_t VerbsInflow::take_owed() {
-  const std::uint32_t slots = owed();
+std::uint16_t VerbsInflow::take_credit() {
   told_ = free_;
-  return std::uint16_t(slots);
+  return std::uint16_t(free_);
 }
 
 const FrameHeader* VerbsInflow::incoming() {
@@ -25,7 +23,7 @@ const FrameHeader* VerbsInflow::incoming() {
     current_ = false;
     free_ = next_;
   }
-  if (next_ == came_ || corrupt_) return nullptr;
+  if (next_ == came() || corrupt_) return nullptr;
   std::memcpy(&header_, ring_ + next_ % kSlots * kSlotBytes, sizeof header_);
   // The checked length must also be the used one, even if the peer writes to the slot at this moment.
   std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -36,18 +34,18 @@ const FrameHeader* VerbsInflow::incoming() {
   payload_ = next_ * kSlotBytes + kFrameHead;
   next_ += slots_of(kFrameHead + header_.bytes);
   consumed_ = 0;
-  reported_ = came_;
+  reported_ = came();
   current_ = true;
   return &header_;
 }
 
 std::size_t VerbsInflow::arrived() const {
   if (!current_) return 0;
-  return std::min<std::uint64_t>(header_.bytes, came_ * kSlotBytes - payload_) - consumed_;
+  return std::min<std::uint64_t>(header_.bytes, came() * kSlotBytes - payload_) - consumed_;
 }
 
 std::span<const std::byte> VerbsInflow::view() {
-  reported_ = came_;
+  reported_ = came();
   const std::size_t at = (payload_ + consumed_) % kLaneRingBytes;
   return {ring_ + at, std::min(arrived(), kLaneRingBytes - at)};
 }
@@ -71,8 +69,10 @@ std::size_t VerbsInflow::receive(std::byte* into, std::size_t bytes) {
   return done;
 }
 
-bool VerbsInflow::has_more() const { return current_ && consumed_ < header_.bytes ? arrived() > 0 : next_ != came_; }
+bool VerbsInflow::has_more() const { return current_ && consumed_ < header_.bytes ? arrived() > 0 : next_ != came(); }
 
-bool VerbsInflow::news() const { return has_more() && (!current_ || consumed_ == header_.bytes || came_ != reported_); }
+bool VerbsInflow::news() const {
+  return has_more() && (!current_ || consumed_ == header_.bytes || came() != reported_);
+}
 
 }  // namespace anello::transport

@@ -13,12 +13,13 @@ class VerbsInflow {
  public:
   explicit VerbsInflow(const std::byte* ring) : ring_(ring) {}
 
-  // So many slots have come. False: more than the ring has free.
-  bool arrive(std::uint32_t slots);
+  // So many slots have come, from that place of the ring on. False: they are not free.
+  bool arrive(std::uint32_t at, std::uint32_t slots);
+  std::uint64_t came() const { return marks_.passed(); }
   // Slots that are free again and that the peer does not know of.
   std::uint32_t owed() const { return std::uint32_t(free_ - told_); }
-  // The same, and the peer is told now.
-  std::uint16_t take_owed();
+  // All that have been freed since the lane began, modulo 2^16: the peer is told now.
+  std::uint16_t take_credit();
 
   // As in Endpoint.
   const FrameHeader* incoming();
@@ -36,8 +37,8 @@ class VerbsInflow {
 
  private:
   // Slots are counted from the lane's beginning.
-  std::uint64_t came_ = 0;
-  std::uint64_t reported_ = 0;  // came_ at the last look at the current frame
+  SlotMarks marks_;             // those that have come
+  std::uint64_t reported_ = 0;  // came() at the last look at the current frame
   std::uint64_t next_ = 0;      // the slot after the current frame, or of the awaited frame
   std::uint64_t free_ = 0;
   std::uint64_t told_ = 0;

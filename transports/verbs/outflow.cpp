@@ -4,32 +4,17 @@
 #include <cstring>
 
 namespace anello::transport {
-namespace {
 
-// The id of a request without data; other ids are the slot after their piece.
-constexpr std::uint64_t kNumberId = ~std::uint64_t{0};
-
-}  // namespace
-
-VerbsOutflow::VerbsOutflow(VerbsQueuePair& pair, const VerbsMemory& ring, VerbsInflow& inflow)
-    : pair_(pair), ring_(ring), inflow_(inflow) {
-  waiting_.reserve(kSlots);
+VerbsOutflow::VerbsOutflow(VerbsRails& rails, VerbsInflow& inflow) : rails_(rails), inflow_(inflow) {
+  waiting_.reserve(kLaneRequests);
 }
 
-void VerbsOutflow::open(std::uint64_t peer_ring, std::uint32_t peer_key) {
-  peer_ring_ = peer_ring;
-  peer_key_ = peer_key;
-  open_ = true;
-  for (const Piece& piece : waiting_) post(piece);
-  waiting_.clear();
-}
-
-// A slot is written again once the peer has freed it and this adapter has read it.
-std::uint32_t VerbsOutflow::room() const { return kSlots - std::uint32_t(next_ - std::min(credited_, completed_)); }
+// A slot is written again once the peer has freed it and the adapter does not need it.
+std::uint32_t VerbsOutflow::room() const { return kSlots - std::uint32_t(next_ - std::min(credited_, sent_.passed())); }
 
 // Returns the bytes of the next piece of the frame.
 std::size_t VerbsOutflow::copy_piece(const FrameHeader& header, const std::byte* payload, std::size_t most) {
-  std::byte* to = ring_.data() + next_ % kSlots * kSlotBytes;
+  std::byte* to = rails_.staging() + next_ % kSlots * kSlotBytes;
   const std::size_t bytes = std::min(kFrameHead + header.bytes - begun_, most);
   std::size_t head = 0;
   if (begun_ == 0) {
@@ -47,7 +32,7 @@ bool VerbsOutflow::write(const FrameHeader& header, const std::byte* payload) {
   do {
     const std::uint32_t to_end = kSlots - std::uint32_t(next_ % kSlots);
     const std::uint32_t slots = std::min({room(), to_end, kPieceSlots});
-    if (slots == 0 || error_ != 0) {
+    if (slots == 0) {
       starved_ = true;
       return false;
     }
@@ -60,54 +45,66 @@ bool VerbsOutflow::write(const FrameHeader& header, const std::byte* payload) {
 }
 
 void VerbsOutflow::stage(std::size_t bytes) {
-  const Piece piece{next_, bytes};
+  const LanePiece piece{next_, std::uint32_t(bytes), {}};
   next_ += slots_of(bytes);
-  if (open_) {
-    post(piece);
-  } else {
-    waiting_.push_back(piece);
+  post(piece);
+}
+
+void VerbsOutflow::post(const LanePiece& piece) {
+  if (!waiting_.empty() || !try_to_post(piece)) waiting_.push_back(piece);
+}
+
+bool VerbsOutflow::try_to_post(const LanePiece& piece) {
+  if (!rails_.is_open()) return false;
+  PieceNumber number = piece.number;
+  if (!number.is_said_once()) {
+    number.slots = std::uint8_t(slots_of(piece.bytes));
+    number.at = std::uint8_t(piece.slot % kSlots);
+    number.count = inflow_.take_credit();
   }
+  return rails_.post(piece, number.value());
 }
 
-void VerbsOutflow::post(const Piece& piece) {
-  if (error_ != 0) return;
-  const std::size_t at = piece.slot % kSlots * kSlotBytes;
-  const PieceNumber number{std::uint16_t(slots_of(piece.bytes)), inflow_.take_owed()};
-  error_ = pair_.post({.from = ring_.data() + at,
-                       .key = ring_.local_key(),
-                       .bytes = piece.bytes,
-                       .to = peer_ring_ + at,
-                       .to_key = peer_key_,
-                       .number = number.value(),
-                       .id = piece.slot + number.slots});
-}
-
-void VerbsOutflow::post_number(std::uint32_t number) {
-  if (error_ != 0) return;
-  error_ = pair_.post({.to = peer_ring_, .to_key = peer_key_, .number = number, .id = kNumberId});
+void VerbsOutflow::go_on() {
+  std::size_t gone = 0;
+  while (gone < waiting_.size() && try_to_post(waiting_[gone])) ++gone;
+  waiting_.erase(waiting_.begin(), waiting_.begin() + std::ptrdiff_t(gone));
+  if (!rails_.is_open() || numbers_ + kSentOnce >= kSpareRequests) return;
+  if (inflow_.owed() < kCreditSlots && !credit_is_lost_) return;
+  credit_is_lost_ = false;
   ++numbers_;
+  post({});
 }
 
-void VerbsOutflow::return_credit() {
-  if (!open_ || inflow_.owed() < kCreditSlots || numbers_ + kSentOnce >= kSpareRequests) return;
-  post_number(PieceNumber{0, inflow_.take_owed()}.value());
+void VerbsOutflow::say_once(std::uint8_t what) {
+  ++numbers_;
+  post({0, 0, {what, 0, std::uint16_t(next_)}});
 }
 
-void VerbsOutflow::say_once(std::uint32_t number) {
-  if (open_) post_number(number);
-}
-
-void VerbsOutflow::completed(std::uint64_t id) {
-  if (id == kNumberId) {
+void VerbsOutflow::sent(const LanePiece& piece) {
+  if (piece.bytes == 0) {
     --numbers_;
   } else {
-    completed_ = std::max(completed_, id);
+    sent_.mark(piece.slot, slots_of(piece.bytes));
   }
 }
 
-bool VerbsOutflow::take_credit(std::uint32_t slots) {
-  if (credited_ + slots > next_) return false;
-  credited_ += slots;
+// The credit that went with it may be lost, too.
+void VerbsOutflow::lost(const LanePiece& piece) {
+  credit_is_lost_ = true;
+  if (piece.bytes > 0 || piece.number.is_said_once()) {
+    post(piece);
+  } else {
+    --numbers_;
+  }
+}
+
+// Numbers of different rails may overtake each other.
+bool VerbsOutflow::take_credit(std::uint16_t count) {
+  const auto more = std::int16_t(count - std::uint16_t(credited_));
+  if (more <= 0) return true;
+  if (credited_ + std::uint64_t(more) > next_) return false;
+  credited_ += std::uint64_t(more);
   return true;
 }
 

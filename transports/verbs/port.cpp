@@ -12,10 +12,10 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <utility>
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 
 namespace anello::transport {
@@ -87,8 +87,9 @@ void VerbsPort::visit(const VerbsSettings& settings, const Visitor& visitor) {
       try {
         port.reset(new VerbsPort(settings, open_device(list.devices[i]), number, name));
         ports = limits_of(port->context_).phys_port_cnt;
-        if (!takes_device(settings.devices, device, number))
-          throw Error(ANELLO_ERR_ARGUMENT, "left out by ANELLO_VERBS_DEVICES");
+        const std::optional<int> place = place_of_device(settings.devices, device, number);
+        if (!place) throw Error(ANELLO_ERR_ARGUMENT, "left out by ANELLO_VERBS_DEVICES");
+        port->place_ = *place;
         port->look();
       } catch (const Error& error) {
         port = nullptr;
@@ -99,16 +100,21 @@ void VerbsPort::visit(const VerbsSettings& settings, const Visitor& visitor) {
   }
 }
 
-std::shared_ptr<VerbsPort> VerbsPort::open(const VerbsSettings& settings) {
-  std::shared_ptr<VerbsPort> first;
+VerbsPorts VerbsPort::open_all(const VerbsSettings& settings, std::size_t most) {
+  VerbsPorts ports;
   std::string reasons;
   visit(settings, [&](const std::string& name, const std::shared_ptr<VerbsPort>& port, const std::string& why_not) {
-    first = port;
-    if (port == nullptr) reasons += text(reasons.empty() ? "" : "; ", name, ": ", why_not);
-    return port == nullptr;
+    if (port != nullptr) {
+      ports.push_back(port);
+    } else {
+      reasons += text(reasons.empty() ? "" : "; ", name, ": ", why_not);
+    }
+    return true;
   });
-  if (first == nullptr) throw Error(ANELLO_ERR_SYSTEM, reasons);
-  return first;
+  if (ports.empty()) throw Error(ANELLO_ERR_SYSTEM, reasons);
+  std::stable_sort(ports.begin(), ports.end(), [](const auto& a, const auto& b) { return a->place() < b->place(); });
+  if (ports.size() > most) ports.resize(most);
+  return ports;
 }
 
 // A child must not keep the adapter's files open: the queue pairs of a dead rank would live on.
@@ -126,10 +132,26 @@ VerbsPort::~VerbsPort() {
   verbs_library().close_device(context_);
 }
 
-void VerbsPort::look() {
-  const ibv_port_attr attributes = attributes_of(context_, number_);
+void VerbsPort::check_link(const ibv_port_attr& attributes) const {
   if (attributes.state != IBV_PORT_ACTIVE)
     throw Error(ANELLO_ERR_SYSTEM, "the link is not active (look at ibv_devinfo, or rdma link)");
+}
+
+bool VerbsPort::refresh() {
+  try {
+    const ibv_port_attr attributes = attributes_of(context_, number_);
+    check_link(attributes);
+    if (attributes.link_layer == IBV_LINK_LAYER_ETHERNET) choose_gid();
+    address();  // which must exist
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+void VerbsPort::look() {
+  const ibv_port_attr attributes = attributes_of(context_, number_);
+  check_link(attributes);
   if (context_->device->transport_type != IBV_TRANSPORT_IB)
     throw Error(ANELLO_ERR_SYSTEM, "only InfiniBand and RoCE are supported, not iWARP or others");
   const ibv_device_attr limits = limits_of(context_);
@@ -211,26 +233,6 @@ std::string why_not_locked(int error_number, std::size_t bytes) {
   return text("locking ", bytes / 1024, " KiB more is not allowed: the process may lock ", limit.rlim_cur / 1024,
               " KiB in all. Raise the limit (memlock in /etc/security/limits.conf, LimitMEMLOCK= of a service, ",
               "--ulimit memlock=-1 of a container)");
-}
-
-VerbsMemory::VerbsMemory(std::shared_ptr<VerbsPort> port, std::size_t bytes, int access)
-    : port_(std::move(port)), bytes_(bytes) {
-  void* const at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (at == MAP_FAILED) throw Error(ANELLO_ERR_RESOURCE, system_text("mmap", errno));
-  data_ = static_cast<std::byte*>(at);
-  ::madvise(at, bytes, MADV_DONTFORK);
-  region_ = register_memory(verbs_library(), port_->domain(), at, bytes, access);
-  if (region_ == nullptr) {
-    const int error = errno;
-    ::munmap(at, bytes);
-    throw Error(ANELLO_ERR_RESOURCE, text(port_->name(), ": ", why_not_locked(error, bytes)));
-  }
-}
-
-VerbsMemory::~VerbsMemory() {
-  if (in_forked_child()) return;
-  verbs_library().dereg_mr(region_);
-  ::munmap(data_, bytes_);
 }
 
 }  // namespace anello::transport

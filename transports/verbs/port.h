@@ -1,5 +1,6 @@
 #pragma once
 // An active port of an adapter, opened, and its protection domain. Lanes and memory of one transport object share it.
+// Each is a rail of the transport's lanes.
 #include "transports/verbs/address.h"
 #include "transports/verbs/library.h"
 #include "transports/verbs/port_events.h"
@@ -9,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace anello::transport {
 
@@ -23,9 +25,12 @@ struct VerbsLimits {
 
 class VerbsPort {
  public:
-  // The first port that the settings allow, that is up and that has an address. Throws Error, which says of every
+  // The ports that the settings allow, that are up and that have an address, at most so many, in the order in which
+  // the settings name them, and then in which adapters are listed. At least one, or throws Error, which says of every
   // port why it is none.
-  static std::shared_ptr<VerbsPort> open(const VerbsSettings& settings);
+  static std::vector<std::shared_ptr<VerbsPort>> open_all(const VerbsSettings& settings, std::size_t most);
+  // The first of them.
+  static std::shared_ptr<VerbsPort> open(const VerbsSettings& settings) { return open_all(settings, 1).front(); }
   // Every port of every adapter in turn, as long as the visitor returns true. port: null if it cannot be used. Throws
   // Error if there is no adapter.
   using Visitor =
@@ -40,17 +45,21 @@ class VerbsPort {
   ibv_pd* domain() const { return domain_; }
   int number() const { return number_; }
   int gid_index() const { return gid_index_; }
+  int place() const { return place_; }  // in the settings' list of devices
   const VerbsLimits& limits() const { return limits_; }
   // For texts: "rxe0 port 1".
   const std::string& name() const { return name_; }
   VerbsPortEvents& events() { return events_; }
   // Asked anew: the GID may have moved since.
   PortAddress address() const;
+  // Chooses the GID anew, after the link or the addresses have changed. False: the port cannot be used now.
+  bool refresh();
 
  private:
   VerbsPort(const VerbsSettings& settings, ibv_context* context, int number, std::string name);
   // Throws Error: the port cannot be used.
   void look();
+  void check_link(const ibv_port_attr& attributes) const;
   void choose_gid();
   bool is_usable_gid(int index) const;
 
@@ -59,31 +68,13 @@ class VerbsPort {
   ibv_pd* domain_ = nullptr;
   int number_;
   int gid_index_ = 0;
+  int place_ = 0;
   VerbsLimits limits_;
   std::string name_;
   VerbsPortEvents events_;
 };
 
-// Memory that a port reads, or that peers write, until the object ends. No child of this process gets a copy: a page
-// that is shared for copying could move away from the adapter.
-class VerbsMemory {
- public:
-  // access: ibv_access_flags. Throws Error.
-  VerbsMemory(std::shared_ptr<VerbsPort> port, std::size_t bytes, int access);
-  ~VerbsMemory();
-  VerbsMemory(const VerbsMemory&) = delete;
-  VerbsMemory& operator=(const VerbsMemory&) = delete;
-
-  std::byte* data() const { return data_; }
-  std::uint32_t local_key() const { return region_->lkey; }
-  std::uint32_t remote_key() const { return region_->rkey; }
-
- private:
-  std::shared_ptr<VerbsPort> port_;
-  std::byte* data_ = nullptr;
-  std::size_t bytes_;
-  ibv_mr* region_ = nullptr;
-};
+using VerbsPorts = std::vector<std::shared_ptr<VerbsPort>>;
 
 // Why a call that makes an object of an adapter failed, and what to do.
 std::string why_not_made(const char* call, int error_number);

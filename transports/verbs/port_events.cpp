@@ -33,9 +33,11 @@ void VerbsPortEvents::take(const ibv_async_event& event) {
       log::warn(-1, name_, ": the link is down");
       return;
     case IBV_EVENT_PORT_ACTIVE:
-      if (!of_port || !std::exchange(is_link_down_, false)) return;
-      log::warn(-1, name_, ": the link is up again");
+      if (!of_port) return;
+      ++returns_;
+      if (std::exchange(is_link_down_, false)) log::warn(-1, name_, ": the link is up again");
       return;
+    case IBV_EVENT_GID_CHANGE: returns_ += of_port ? 1 : 0; return;
     default: return;
   }
 }

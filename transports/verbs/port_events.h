@@ -21,6 +21,8 @@ class VerbsPortEvents {
 
   bool has_failed() const { return has_failed_; }
   bool is_link_down() const { return is_link_down_; }
+  // How often the link has come up, or the port's addresses have changed.
+  unsigned returns() const { return returns_; }
 
  private:
   ibv_context* const context_;
@@ -28,6 +30,7 @@ class VerbsPortEvents {
   const std::string name_;
   bool has_failed_ = false;
   bool is_link_down_ = false;
+  unsigned returns_ = 0;
 };
 
 }  // namespace anello::transport

@@ -69,6 +69,7 @@ class VerbsQueuePair {
   static constexpr std::size_t kMostTogether = 16;
   int post(std::span<const Move> moves, bool writes, std::size_t* posted);
   const VerbsCounts& counts() const { return counts_; }
+  int posted() const { return posted_; }  // requests without a completion
   // Valid until the next call.
   std::span<const ibv_wc> poll();
 

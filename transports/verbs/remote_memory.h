@@ -14,10 +14,12 @@ namespace anello::transport {
 
 class VerbsRemoteMemory final : public RemoteMemory {
  public:
-  explicit VerbsRemoteMemory(const std::shared_ptr<VerbsPort>& port)
-      : port_(port), registrations_(port, port->settings().cache) {}
+  // Transfers use the first of the transport's ports.
+  explicit VerbsRemoteMemory(const VerbsPorts& ports)
+      : ports_(ports), registrations_(port(), port()->settings().cache) {}
 
-  const std::shared_ptr<VerbsPort>& port() const { return port_; }
+  const VerbsPorts& ports() const { return ports_; }
+  const std::shared_ptr<VerbsPort>& port() const { return ports_.front(); }
   VerbsRegistrations& registrations() { return registrations_; }
   // A lane's end brings the way to its peer, and takes it away when it ends.
   void add(int world, VerbsTransfers& transfers) { of_[world] = &transfers; }
@@ -46,7 +48,7 @@ class VerbsRemoteMemory final : public RemoteMemory {
   VerbsTransfers* find(int world) const;
   void begin(const Transfer& transfer, bool puts);
 
-  const std::shared_ptr<VerbsPort> port_;
+  const VerbsPorts ports_;
   VerbsRegistrations registrations_;
   std::map<int, VerbsTransfers*> of_;     // by world rank
   std::vector<VerbsTransfers*> pending_;  // those that have pending transfers

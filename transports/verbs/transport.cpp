@@ -5,6 +5,8 @@
 #include "base/text.h"
 #include "transports/verbs/endpoint.h"
 
+#include <algorithm>
+
 namespace anello::transport {
 namespace {
 
@@ -12,8 +14,9 @@ VerbsSettings environment() { return VerbsSettings::of(Config::get()); }
 
 class VerbsTransport final : public Transport {
  public:
-  explicit VerbsTransport(const VerbsSettings& settings) : memory_(VerbsPort::open(settings)) {
-    log::info(-1, "verbs over ", memory_.port()->name(), " (", memory_.port()->address().text(), ")");
+  explicit VerbsTransport(const VerbsSettings& settings) : memory_(VerbsPort::open_all(settings, kMostRails)) {
+    for (const std::shared_ptr<VerbsPort>& port : memory_.ports())
+      log::info(-1, "verbs over ", port->name(), " (", port->address().text(), ")");
   }
 
   std::string_view name() const override { return "verbs"; }
@@ -66,7 +69,10 @@ std::vector<VerbsPortReport> verbs_ports() {
 
 std::string verbs_address() {
   try {
-    return VerbsPort::open(environment())->address().bytes();
+    std::string addresses;
+    for (const std::shared_ptr<VerbsPort>& port : VerbsPort::open_all(environment(), kMostRails))
+      addresses += port->address().bytes();
+    return addresses;
   } catch (const Error& why_not) {
     log::info(-1, "no verbs: ", why_not.text());
     return {};
@@ -74,8 +80,10 @@ std::string verbs_address() {
 }
 
 bool verbs_reaches(const Place& a, const Place& b) {
-  const std::optional<PortAddress> one = PortAddress::from(a.address), other = PortAddress::from(b.address);
-  return one && other && one->joins(*other);
+  const std::vector<PortAddress> ones = PortAddress::all_from(a.address), others = PortAddress::all_from(b.address);
+  return std::any_of(ones.begin(), ones.end(), [&](const PortAddress& one) {
+    return std::any_of(others.begin(), others.end(), [&](const PortAddress& other) { return one.joins(other); });
+  });
 }
 
 std::string verbs_why_unreached(const Place& a, const Place& b) {

@@ -11,7 +11,7 @@
 
 namespace anello::transport {
 
-// Over the port that the settings choose. Throws Error.
+// Over the ports that the settings choose. Throws Error.
 std::unique_ptr<Transport> make_verbs(const VerbsSettings& settings = VerbsSettings::of(Config::get()));
 std::string verbs_why_not();
 // For people: each port of this machine's adapters, in the order in which they are chosen.
@@ -22,7 +22,7 @@ struct VerbsPortReport {
 };
 // One entry at least: if there is no port, "adapters", "none", and why.
 std::vector<VerbsPortReport> verbs_ports();
-// The port's address. Empty if no port can be used.
+// The addresses of those ports. Empty if none can be used.
 std::string verbs_address();
 bool verbs_reaches(const Place& a, const Place& b);
 std::string verbs_why_unreached(const Place& a, const Place& b);

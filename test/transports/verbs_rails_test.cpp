@@ -1,0 +1,137 @@
+// Lanes over verbs with two rails: the two cables of tools/rdma-vm. All cases need its devices.
+#include "transports/verbs/endpoint.h"
+#include "transports/verbs_lanes.h"
+
+#include <cstdlib>
+#include <string>
+
+using namespace anello;
+using namespace anello::testing;
+using namespace anello::transport;
+
+namespace {
+
+bool run(const std::string& command) { return std::system(command.c_str()) == 0; }
+
+struct Rails {
+  Rails() {
+    for (VerbsSettings* settings : {&one_settings, &other_settings}) {
+      settings->timeout = 16;  // 0.27 s
+      settings->retry = 6;     // 7 is without end for rxe (Linux 6.1)
+    }
+    one = std::make_unique<VerbsRemoteMemory>(VerbsPort::open_all(one_settings, kMostRails));
+    other = std::make_unique<VerbsRemoteMemory>(VerbsPort::open_all(other_settings, kMostRails));
+    auto sockets = connected(false);
+    end = std::make_unique<VerbsEndpoint>(1, *one, std::move(sockets.first));
+    peer = std::make_unique<VerbsEndpoint>(0, *other, std::move(sockets.second));
+    meet(*end, *peer);
+  }
+  // Moves frames both ways at once until the condition holds.
+  template <class Holds>
+  void move_until(Holds holds) {
+    Collector there(*peer), back(*end);
+    const Deadline limit = Deadline::in_ms(60'000);
+    do {
+      const auto forth_bytes = payload_of(0, frame, kForth), back_bytes = payload_of(1, frame, kBack);
+      bool sent = false, replied = false, came = false, came_back = false;
+      while (!sent || !replied || !came || !came_back) {
+        INFO(reason());
+        REQUIRE_FALSE(limit.passed());
+        if (!sent) sent = end->send(header_of(0, frame, kForth), forth_bytes.data());
+        if (!replied) replied = peer->send(header_of(1, frame, kBack), back_bytes.data());
+        came = came || there.poll();
+        came_back = came_back || back.poll();
+        if (came) peer->incoming();
+        if (came_back) end->incoming();
+      }
+      REQUIRE(difference(there.header(), there.payload(), 0, frame, kForth) == "");
+      REQUIRE(difference(back.header(), back.payload(), 1, frame, kBack) == "");
+      ++frame;
+    } while (!holds());
+  }
+  std::string reason() const {
+    std::string all;
+    for (const auto* each : {end.get(), peer.get()}) all += each->failure() ? each->failure()->text() : "";
+    return all;
+  }
+
+  static constexpr std::size_t kForth = 300'000, kBack = 30'000;
+
+  VerbsSettings one_settings = on("rxe0,rxe2"), other_settings = on("rxe1,rxe3");
+  std::unique_ptr<VerbsRemoteMemory> one, other;
+  std::unique_ptr<VerbsEndpoint> end, peer;
+  std::uint32_t frame = 0;
+};
+
+std::uint64_t sent_by(const char* device) { return counter_of(device, "sent_pkts"); }
+
+}  // namespace
+
+TEST_CASE("a lane with two rails keeps its contract", "[adapter]") {
+  keeps_contract([] { return met("rxe0,rxe2", "rxe1,rxe3"); });
+}
+
+TEST_CASE("long frames go over both rails, and short ones over one", "[adapter]") {
+  Rails rails;
+  const std::uint64_t first = sent_by("rxe0"), second = sent_by("rxe2");
+  for (int i = 0; i < 10; ++i) rails.move_until([] { return true; });
+  const std::uint64_t by_first = sent_by("rxe0") - first, by_second = sent_by("rxe2") - second;
+  // 330,000 bytes in packets of 4096, ten times.
+  CHECK(by_first + by_second > 700);
+  CHECK(by_first > 150);
+  CHECK(by_second > 150);
+}
+
+TEST_CASE("a rail whose link goes down loses nothing, and is taken again when the link is up", "[adapter]") {
+  Rails rails;
+  const std::string link = GENERATE("roce1", "roce2", "roce0");
+  CAPTURE(link);
+  const char* const device = link == "roce2" ? "rxe2" : "rxe0";
+  const bool by_an_end = GENERATE(true, false);
+  // Either the ports hear that the cable is out, or a switch drops everything and only tries without an answer tell.
+  const std::string out =
+      by_an_end ? "ip link set " + link + " down" : "tc qdisc add dev " + link + " root netem loss 100%";
+  const std::string in = by_an_end ? "ip link set " + link + " up" : "tc qdisc del dev " + link + " root";
+  CAPTURE(out);
+  rails.move_until([] { return true; });
+  REQUIRE(run(out));
+  const Deadline limit = Deadline::in_ms(15'000);
+  rails.move_until([&] { return rails.end->rails_up() == 1 && rails.peer->rails_up() == 1; });
+  CHECK_FALSE(limit.passed());
+  const std::uint64_t before = sent_by(device);
+  rails.move_until([] { return true; });
+  CHECK(sent_by(device) - before <= 2);
+  REQUIRE(run(in));
+  // What no port has heard of brings nothing back: that takes an event.
+  if (!by_an_end) REQUIRE(run("ip link set " + link + " down && ip link set " + link + " up"));
+  rails.move_until([&] { return rails.end->rails_up() == 2 && rails.peer->rails_up() == 2; });
+  const std::uint64_t again = sent_by(device);
+  for (int i = 0; i < 4; ++i) rails.move_until([] { return true; });
+  CHECK(sent_by(device) - again > 50);
+  CHECK(rails.end->failure() == nullptr);
+}
+
+TEST_CASE("an address that goes away and comes back, perhaps at another place, brings its rail back", "[adapter]") {
+  Rails rails;
+  rails.move_until([] { return true; });
+  REQUIRE(run("ip addr del 10.77.1.2/24 dev roce3"));
+  rails.move_until([&] { return rails.end->rails_up() == 1 && rails.peer->rails_up() == 1; });
+  REQUIRE(run("ip addr add 10.77.1.9/24 dev roce3 && ip addr add 10.77.1.2/24 dev roce3"));
+  rails.move_until([&] { return rails.end->rails_up() == 2 && rails.peer->rails_up() == 2; });
+  REQUIRE(run("ip addr del 10.77.1.9/24 dev roce3; ip addr add 10.77.1.2/24 dev roce3; true"));
+}
+
+TEST_CASE("a lane ends with its last rail", "[adapter]") {
+  Rails rails;
+  REQUIRE(run("ip link set roce2 down"));
+  rails.move_until([&] { return rails.end->rails_up() == 1 && rails.peer->rails_up() == 1; });
+  REQUIRE(run("ip link set roce0 down"));
+  const auto payload = payload_of(0, 1, 1000);
+  rails.end->send(header_of(0, 1, 1000), payload.data());
+  poll_until_failure(*rails.end);
+  CHECK(rails.end->failure()->code() == ANELLO_ERR_PEER_LOST);
+  CHECK_THAT(rails.end->failure()->text(), Catch::Contains("link") && Catch::Contains("rxe0 port 1, rxe2 port 1"));
+  poll_until_failure(*rails.peer);
+  REQUIRE(run("ip link set roce0 up; ip link set roce2 up"));
+  ::usleep(500'000);
+}
