@@ -115,7 +115,7 @@ def contract(**environment):
 
 @unittest.skipIf(LONG, "runs by day")
 class Verbs(InMachine):
-    @contract(**{"SOAK_FRAMES": 60, "SOAK_WITHDRAWALS": 4} if BY_DAY else {})
+    @contract(**{"SOAK_FRAMES": 60, "SOAK_WITHDRAWALS": 4, "RAIL_LINKS": 1} if BY_DAY else {})
     def test_the_lane_keeps_its_contract(self, output):
         self.assertIn("All tests passed", output)
 
@@ -136,6 +136,27 @@ cat /dev/shm/report.json""")
         # An emulated adapter moves some 50 MB/s.
         self.assertTrue(0 < best["rdma_gbps"] < 1, best)
 
+    @script("""export ANELLO_TRANSPORT=verbs ANELLO_LOG=info ANELLO_VERBS_TIMEOUT=16 ANELLO_VERBS_RETRY=6
+(while ! grep -q algbw /dev/shm/out; do sleep 0.1; done
+while [ ! -e /dev/shm/ended ]; do
+  for link in roce1 roce2; do
+    sleep 1; ip link set $link down
+    sleep 1; ip link set $link up
+  done
+done) &
+tools/anellorun -np 2 sh -c 'ANELLO_VERBS_DEVICES=rxe$RANK,rxe$((RANK + 2)) exec bench/anello-perf --no-ceilings -b 256K -n 1 -c 40' \
+    > /dev/shm/out 2>&1
+status=$?
+touch /dev/shm/ended
+wait
+cat /dev/shm/out
+exit $status""")
+    def test_a_job_loses_nothing_when_one_of_two_links_goes_down_and_up(self, output):
+        for words in ("goes on without", "takes"):
+            self.assertGreater(len(re.findall(f"the lane to rank [01] {words} rxe[0-3] port 1", output)), 1, output)
+        # size, count, type, operation, time, algbw, busbw, #wrong
+        self.assertRegex(output, r"262144 .* 0\n")
+
     @script("test/collectives/collectives_test '[.adapter]'")
     def test_long_messages_between_registered_buffers_go_by_the_adapter(self, output):
         self.assertIn("All tests passed", output)
@@ -143,7 +164,7 @@ cat /dev/shm/report.json""")
     @script("""set -e
 cp -L bench/anello-perf lib/api/libanello.so.0 /dev/shm  # the build folder may be closed to other users
 chmod a+rw /dev/infiniband/*; ulimit -l 2048
-ANELLO_TRANSPORT=verbs tools/anellorun -np 2 setpriv --reuid 1 --clear-groups --inh-caps=-all \\
+ANELLO_VERBS_DEVICES=rxe0 ANELLO_TRANSPORT=verbs tools/anellorun -np 2 setpriv --reuid 1 --clear-groups --inh-caps=-all \\
     env LD_LIBRARY_PATH=/dev/shm /dev/shm/anello-perf --no-ceilings --collective sendrecv --memory mapped -b 4M -n 1""")
     def test_a_limit_of_locked_memory_is_told_and_messages_are_copied(self, output):
         self.assertRegex(output, "verbs copies messages in memory of .* KiB: rxe0 port 1: locking .* KiB more is not "
@@ -153,6 +174,7 @@ ANELLO_TRANSPORT=verbs tools/anellorun -np 2 setpriv --reuid 1 --clear-groups --
 ANELLO_VERBS_DEVICES==rxe0 tools/anello-info --json
 cp -L bench/anello-perf lib/api/libanello.so.0 /dev/shm
 chmod a+rw /dev/infiniband/*; ulimit -l 512
+export ANELLO_VERBS_DEVICES=rxe0,rxe1
 ! ANELLO_TRANSPORT=verbs tools/anellorun -np 2 setpriv --reuid 1 --clear-groups --inh-caps=-all \\
     env LD_LIBRARY_PATH=/dev/shm /dev/shm/anello-perf --no-ceilings -b 4 -n 1
 ip link set roce1 down  # which takes the other end of the cable down, too
