@@ -81,6 +81,8 @@ class Endpoint {
   // Any of the calls above sets this once, when the lane breaks; after that they do nothing. ANELLO_ERR_PEER_LOST: the
   // peer closed the lane. ANELLO_ERR_CORRUPT: arrived bytes cannot be right. Bytes from before are delivered first.
   virtual const Error* failure() const = 0;
+  // After ANELLO_ERR_PEER_LOST: what broke the lane, if the peer has not closed it. Empty: it has.
+  virtual std::string trouble() const { return {}; }
 
   // A descriptor that becomes readable when something arrives, or -1 if the context's wake-up descriptor does.
   virtual int descriptor() const { return -1; }

@@ -30,6 +30,7 @@ class Route final : public health::PeerLane {
   bool is_open() const override { return state_ == State::open; }
   bool is_broken() const override { return state_ == State::broken; }
   std::int64_t broken_since_ns() const override { return broken_since_ns_; }
+  std::string trouble() const override { return endpoint_->trouble(); }
   bool is_socket() const override { return endpoint_->descriptor() >= 0; }
   std::uint64_t came() const override { return came_; }
   // What the break interrupted; empty: the route broke between frames.

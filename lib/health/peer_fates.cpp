@@ -85,7 +85,8 @@ bool PeerFates::is_gone(int peer, PeerLane* lane, const Signs& signs, std::int64
   // rank, would say the same.
   const bool had_its_time = lane != nullptr && lane->broken_since_ns() < long_ago && !signs.host_is_silent;
   if (lane != nullptr && lane->is_broken() && (had_its_time || signs.another_is_lost)) {
-    how = "closed its connection";
+    const std::string trouble = lane->trouble();
+    how = trouble.empty() ? "closed its connection" : "cannot be reached any more: " + trouble;
     return true;
   }
   return false;

@@ -19,10 +19,12 @@ struct Lane final : PeerLane {
   bool arrivals = false;
   std::uint64_t count = 0;
   std::int64_t broken_since = 0;
+  std::string what;
 
   bool is_open() const override { return open; }
   bool is_broken() const override { return broken; }
   std::int64_t broken_since_ns() const override { return broken_since; }
+  std::string trouble() const override { return what; }
   bool is_socket() const override { return socket; }
   bool has_arrivals() override { return arrivals; }
   std::uint64_t came() const override { return count; }
@@ -131,6 +133,9 @@ TEST_CASE("a lane that breaks waits for control's account, unless another member
   CHECK(peer.is_gone(kNow + 400 * kMs, {0, true}));
   CHECK(peer.is_gone(kNow + 600 * kMs));
   CHECK(peer.how == "closed its connection");
+  peer.lane.what = "its adapter does not answer";
+  CHECK(peer.is_gone(kNow + 600 * kMs));
+  CHECK(peer.how == "cannot be reached any more: its adapter does not answer");
 }
 
 // A rank that hears nothing from here gives this one up first, and leaves.

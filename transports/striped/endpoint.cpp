@@ -248,10 +248,10 @@ bool StripedEndpoint::check() {
     if (tracks_[0].front->bytes < kPieceBytes || front_of(tracks_[1]) != nullptr) return false;
   }
   const Error& error = *failed->end->failure();
-  failure_ = Error(
-      error.code(),
-      text(error.text(), " (rail ", failed - tracks_.begin() + 1, " of ", tracks_.size(), ", ", failed->name, ")"),
-      peer_);
+  const std::string where =
+      text(" (rail ", failed - tracks_.begin() + 1, " of ", tracks_.size(), ", ", failed->name, ")");
+  failure_ = Error(error.code(), error.text() + where, peer_);
+  if (!failed->end->trouble().empty()) trouble_ = failed->end->trouble() + where;
   return true;
 }
 

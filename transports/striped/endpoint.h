@@ -45,6 +45,7 @@ class StripedEndpoint final : public Endpoint {
   void consume(std::size_t bytes) override;
 
   const Error* failure() const override { return failure_ ? &failure_ : nullptr; }
+  std::string trouble() const override { return trouble_; }
   int descriptor() const override { return readiness_.descriptor(); }
   bool before_sleep() override;
 
@@ -76,6 +77,7 @@ class StripedEndpoint final : public Endpoint {
   std::vector<Track> tracks_;
   Readiness readiness_;
   Error failure_;
+  std::string trouble_;
 
   // The frame under way.
   FrameHeader header_out_;

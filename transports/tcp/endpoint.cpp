@@ -105,7 +105,8 @@ void TcpEndpoint::check_in() {
 }
 
 void TcpEndpoint::lose(int error_number) {
-  const std::string cause = error_number == 0 ? "it closed the connection" : system_text("connection", error_number);
+  if (error_number != 0) trouble_ = system_text("connection", error_number);
+  const std::string cause = trouble_.empty() ? "it closed the connection" : trouble_;
   failure_ = Error(ANELLO_ERR_PEER_LOST, text("rank ", peer_, " is lost: ", cause), peer_);
 }
 

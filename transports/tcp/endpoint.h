@@ -3,6 +3,8 @@
 #include "transports/tcp/inflow.h"
 #include "transports/tcp/outflow.h"
 
+#include <string>
+
 namespace anello::transport {
 
 class TcpEndpoint final : public Endpoint {
@@ -27,6 +29,7 @@ class TcpEndpoint final : public Endpoint {
   void consume(std::size_t bytes) override;
 
   const Error* failure() const override { return failure_ ? &failure_ : nullptr; }
+  std::string trouble() const override { return trouble_; }
   int descriptor() const override { return fd_.get(); }
   bool wants_room() const override { return out_.blocked() && out_.broken() == 0; }
   bool before_sleep() override { return !failure_ && in_.news(); }
@@ -45,6 +48,7 @@ class TcpEndpoint final : public Endpoint {
   std::unique_ptr<std::byte[]> spare_;  // its payload after detach; made early, because the data path cannot fail
   bool held_ = false;                   // the frame under way is in spare_
   Error failure_;
+  std::string trouble_;
 };
 
 }  // namespace anello::transport
