@@ -1,8 +1,10 @@
 // Lanes over verbs with two rails: the two cables of tools/rdma-vm. All cases need its devices.
 #include "transports/verbs/endpoint.h"
 #include "support/knob.h"
+#include "transports/memory_conformance.h"
 #include "transports/verbs_lanes.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <string>
@@ -50,6 +52,27 @@ struct Rails {
       REQUIRE(difference(back.header(), back.payload(), 1, frame, kBack) == "");
       ++frame;
     } while (!holds());
+  }
+  // The errno of a transfer from the peer's memory.
+  int get() {
+    constexpr std::size_t kBytes = 3'000'000;
+    const auto from = in_region(kBytes), into = in_region(kBytes);
+    memory::Buffers buffers;
+    std::shared_ptr<const void> kept;
+    const RemoteAddress at = other->give_out({0, -1}, buffers.find(from.get(), kBytes), RemoteMemory::Use::gets, &kept);
+    std::fill_n(from.get(), kBytes, std::byte{7});
+    one->get({{1, -1}, at, into.get(), kBytes, 1});
+    const Deadline limit = Deadline::in_ms(20'000);
+    while (!limit.passed()) {
+      end->incoming();
+      peer->incoming();
+      if (const auto ended = one->poll()) {
+        const bool right =
+            std::all_of(into.get(), into.get() + kBytes, [](std::byte each) { return each == std::byte{7}; });
+        return ended->error == 0 && !right ? -1 : ended->error;
+      }
+    }
+    return -2;
   }
   std::string reason() const {
     std::string all;
@@ -101,6 +124,7 @@ TEST_CASE("a rail whose link goes down loses nothing, and is taken again when th
   const Deadline limit = Deadline::in_ms(15'000);
   rails.move_until([&] { return rails.end->rails_up() == 1 && rails.peer->rails_up() == 1; });
   CHECK_FALSE(limit.passed());
+  CHECK(rails.end->transfers().is_over() == (link != "roce2"));
   const std::uint64_t before = sent_by(device);
   rails.move_until([] { return true; });
   CHECK(sent_by(device) - before <= 2);
@@ -108,6 +132,10 @@ TEST_CASE("a rail whose link goes down loses nothing, and is taken again when th
   // What no port has heard of brings nothing back: that takes an event.
   if (!by_an_end) REQUIRE(run("ip link set " + link + " down && ip link set " + link + " up"));
   rails.move_until([&] { return rails.end->rails_up() == 2 && rails.peer->rails_up() == 2; });
+  // Transfers follow the first port.
+  CHECK(rails.end->transfers().is_open());
+  CHECK(rails.peer->transfers().is_open());
+  CHECK(rails.get() == 0);
   const std::uint64_t again = sent_by(device);
   for (int i = 0; i < 4; ++i) rails.move_until([] { return true; });
   CHECK(sent_by(device) - again > 50);

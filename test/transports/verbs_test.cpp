@@ -181,7 +181,7 @@ TEST_CASE("memory is registered with relaxed ordering where libibverbs knows it,
 
 // ---- With adapters ----
 
-TEST_CASE("verbs keeps the contract of a lane", "[adapter]") {
+TEST_CASE("verbs keeps the contract of a lane", "[adapter][long]") {
   keeps_contract([] { return met(); });
 }
 

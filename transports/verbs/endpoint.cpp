@@ -44,7 +44,7 @@ VerbsEndpoint::~VerbsEndpoint() {
 void VerbsEndpoint::finish_sending() {
   if (!rails_.has_opened() || is_over() || rails_.is_peer_gone()) return;
   told_no_memory_ = true;
-  out_.say_once(PieceNumber::kGoodbye);
+  out_.say_goodbye();
   const Deadline limit = Deadline::in_ms(kLastPiecesMs);
   while (!is_over() && !rails_.is_peer_gone() && !out_.is_done() && !limit.passed()) {
     progress();
@@ -73,10 +73,27 @@ void VerbsEndpoint::look() {
 void VerbsEndpoint::look_at_transfers() {
   if (!rails_.has_opened() || told_no_memory_) return;
   if (rails_.is_lost(*memory_.port())) transfers_.give_up("their port is lost");
-  if (!transfers_.is_over()) return transfers_.open();
+  if (!transfers_.is_over()) {
+    if (rails_.serves(*memory_.port())) transfers_.open();
+    return;
+  }
   // The peer's adapter would ask one that does not answer for seconds.
   told_no_memory_ = true;
-  out_.say_once(PieceNumber::kNoMemory);
+  out_.say_once(PieceNumber::kNoMemory, memory_round_);
+}
+
+VerbsPairName VerbsEndpoint::returns(const VerbsPort& port) {
+  if (&port != memory_.port().get()) return {};
+  transfers_.give_up("their port was lost");
+  transfers_.renew();
+  ++memory_round_;
+  told_no_memory_ = false;
+  if (!transfers_.is_over()) rails_.watch(transfers_.descriptor());
+  return transfers_.name();
+}
+
+void VerbsEndpoint::peer_returns(const VerbsPort& port, const PortAddress& theirs, const VerbsPairName& memory) {
+  if (&port == memory_.port().get()) transfers_.connect(theirs, memory);
 }
 
 void VerbsEndpoint::came(std::uint32_t value) {
@@ -86,7 +103,10 @@ void VerbsEndpoint::came(std::uint32_t value) {
     sent_there_ = number.count;
     return transfers_.give_up("the peer closed the lane");
   }
-  if (number.slots == PieceNumber::kNoMemory) return transfers_.give_up("they have failed at the peer");
+  if (number.slots == PieceNumber::kNoMemory) {
+    if (number.count == memory_round_) transfers_.give_up("they have failed at the peer");
+    return;
+  }
   if (in_.arrive(number.at, number.slots) && out_.take_credit(number.count)) return;
   failure_ = Error(ANELLO_ERR_CORRUPT,
                    text("rank ", peer_, " wrote more than it may into the ring it sends to; its process has a memory ",
@@ -119,6 +139,11 @@ void VerbsEndpoint::fail_if_over() {
                           rails_.name(), ")"),
                      peer_);
   }
+}
+
+std::string VerbsEndpoint::trouble() const {
+  if (is_closed() || rails_.is_peer_gone() || rails_.broken().empty()) return {};
+  return text(rails_.broken(), " (over ", rails_.name(), ")");
 }
 
 // ---- Sending ----

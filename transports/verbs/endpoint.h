@@ -33,6 +33,7 @@ class VerbsEndpoint final : public Endpoint, private LaneUser {
   std::size_t arrived() override;
 
   const Error* failure() const override { return failure_ ? &failure_ : nullptr; }
+  std::string trouble() const override;
   int descriptor() const override { return rails_.descriptor(); }
   bool must_be_polled() const override { return true; }
   bool before_sleep() override;
@@ -46,6 +47,8 @@ class VerbsEndpoint final : public Endpoint, private LaneUser {
   void came(std::uint32_t number) override;
   void sent(const LanePiece& piece) override { out_.sent(piece); }
   void lost(const LanePiece& piece) override { out_.lost(piece); }
+  VerbsPairName returns(const VerbsPort& port) override;
+  void peer_returns(const VerbsPort& port, const PortAddress& theirs, const VerbsPairName& memory) override;
 
   void progress();
   void look();
@@ -73,6 +76,7 @@ class VerbsEndpoint final : public Endpoint, private LaneUser {
   std::int64_t looked_ns_ = 0;
   bool says_goodbye_ = false;  // the peer, which has sent so many slots in all, modulo 2^16:
   std::uint16_t sent_there_ = 0;
+  std::uint16_t memory_round_ = 0;  // how often the transfers have had a new queue pair
   bool told_no_memory_ = false;
   Error failure_;
 };

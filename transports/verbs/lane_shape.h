@@ -49,7 +49,7 @@ struct PieceNumber {
 
   // Instead of slots. They come without a piece.
   static constexpr std::uint8_t kGoodbye = 255;   // the sender has closed the lane; count: slots that it has sent
-  static constexpr std::uint8_t kNoMemory = 254;  // its queue pair for memory has failed (transfers.h)
+  static constexpr std::uint8_t kNoMemory = 254;  // its queue pair for memory has failed (transfers.h); count: which
   bool is_said_once() const { return slots >= kNoMemory; }
   std::uint32_t value() const { return std::uint32_t(slots) << 24 | std::uint32_t(at) << 16 | count; }
   static PieceNumber from(std::uint32_t value) {

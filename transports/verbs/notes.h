@@ -19,10 +19,12 @@ struct RailNote {
   std::uint32_t port = 0;  // the sender's: its place in the sender's greeting
   std::uint64_t came = 0;  // down: immediates that have come to the sender's queue pair
   RailOffer offered;       // offer
+  VerbsPairName memory;    // offer: a new queue pair for transfers over that port, if it has a number
+  std::uint32_t spare = 0;
 
   bool is_right(std::size_t ports) const;
 };
-static_assert(sizeof(RailNote) == 56);
+static_assert(sizeof(RailNote) == 72);
 
 class NoteExchange {
  public:

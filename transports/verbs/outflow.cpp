@@ -76,9 +76,9 @@ void VerbsOutflow::go_on() {
   post({});
 }
 
-void VerbsOutflow::say_once(std::uint8_t what) {
+void VerbsOutflow::say_once(std::uint8_t what, std::uint16_t count) {
   ++numbers_;
-  post({0, 0, {what, 0, std::uint16_t(next_)}});
+  post({0, 0, {what, 0, count}});
 }
 
 void VerbsOutflow::sent(const LanePiece& piece) {

@@ -31,8 +31,10 @@ class VerbsOutflow {
 
   // Posts what has waited for a rail, and returns credit without data if the peer may wait for it.
   void go_on();
-  // PieceNumber::kGoodbye or kNoMemory, at most once each; nothing is written after a goodbye.
-  void say_once(std::uint8_t what);
+  // Nothing is written after it.
+  void say_goodbye() { say_once(PieceNumber::kGoodbye, std::uint16_t(next_)); }
+  // PieceNumber::kGoodbye or kNoMemory.
+  void say_once(std::uint8_t what, std::uint16_t count);
 
   // As LaneUser.
   void sent(const LanePiece& piece);

@@ -36,6 +36,10 @@ class LaneUser {
   virtual void sent(const LanePiece& piece) = 0;
   // The piece has not come to the peer, and never will.
   virtual void lost(const LanePiece& piece) = 0;
+  // The port is to serve a rail again. Returns a new queue pair for transfers, if it has them.
+  virtual VerbsPairName returns(const VerbsPort& port) = 0;
+  // So is the peer's port that goes with it, which has that address and queue pair now.
+  virtual void peer_returns(const VerbsPort& port, const PortAddress& theirs, const VerbsPairName& memory) = 0;
 };
 
 class VerbsRail {

@@ -36,6 +36,8 @@ VerbsRails::VerbsRails(int peer, const VerbsPorts& ports, UniqueFd socket, LaneU
       timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {
   if (!events_) throw system_error("epoll_create1", errno);
   if (!timer_) throw system_error("timerfd_create", errno);
+  Error first;
+  std::string reasons;
   for (const std::shared_ptr<VerbsPort>& port : ports) {
     try {
       Track track;
@@ -43,11 +45,13 @@ VerbsRails::VerbsRails(int peer, const VerbsPorts& ports, UniqueFd socket, LaneU
       rails_.push_back(std::move(track));
       watch(port->events().descriptor());
     } catch (const Error& why_not) {
-      if (rails_.empty() && port == ports.back()) throw;
-      log::info(-1, "no rail to rank ", peer, " over ", port->name(), ": ", why_not.text());
+      if (!first) first = why_not;
+      reasons += text(reasons.empty() ? "" : "; ", why_not.text());
     }
     if (rails_.size() == kMostRails) break;
   }
+  if (rails_.empty()) throw Error(first.code(), reasons);
+  if (first) log::info(-1, "the lane to rank ", peer, " does without some ports: ", reasons);
   for (const Track& track : rails_) watch(track.rail->descriptor());
   watch(socket_.get());
   watch(timer_.get());
@@ -97,6 +101,7 @@ void VerbsRails::meet() {
 
 void VerbsRails::connect(Track& track) {
   track.has_offer = false;
+  if (track.memory.number > 0) lane_.peer_returns(*track.rail->port(), track.theirs.port, track.memory);
   const std::string why_not = track.rail->connect(track.theirs);
   if (!why_not.empty()) return track.rail->stop(why_not);
   tell(RailNote::ready, track);
@@ -115,7 +120,12 @@ void VerbsRails::tell(RailNote::Kind kind, const Track& track) {
   note.kind = kind;
   note.port = std::uint32_t(&track - rails_.data());
   note.came = track.rail->came();
-  if (kind == RailNote::offer) note.offered = track.rail->offer();
+  if (kind == RailNote::offer) {
+    note.offered = track.rail->offer();
+    const VerbsGreeting& greeting = notes_.theirs();
+    const bool has_both = greeting.offers[std::size_t(track.partner)].port.bytes() == greeting.memory.port.bytes();
+    if (has_both) note.memory = lane_.returns(*track.rail->port());
+  }
   if (!notes_.say(note)) gone_ = true;
 }
 
@@ -150,6 +160,7 @@ void VerbsRails::take(const RailNote& note) {
       return rail.stop("the peer's end has failed");
     case RailNote::offer:
       track->theirs = note.offered;
+      track->memory = note.memory;
       track->has_offer = true;
       // Its next note says that it is connected.
       if (rail.state() == VerbsRail::State::made) connect(*track);
@@ -255,10 +266,22 @@ void VerbsRails::bring_back(Track& track) {
   }
 }
 
-bool VerbsRails::is_lost(const VerbsPort& port) const {
-  return std::any_of(rails_.begin(), rails_.end(), [&](const Track& each) {
-    return each.rail->port().get() == &port && each.partner >= 0 && !each.rail->is_up();
+// One that goes with a port of the peer's.
+const VerbsRail* VerbsRails::find(const VerbsPort& port) const {
+  const auto found = std::find_if(rails_.begin(), rails_.end(), [&](const Track& each) {
+    return each.rail->port().get() == &port && each.partner >= 0;
   });
+  return found == rails_.end() ? nullptr : found->rail.get();
+}
+
+bool VerbsRails::is_lost(const VerbsPort& port) const {
+  const VerbsRail* const rail = find(port);
+  return rail != nullptr && !rail->is_up();
+}
+
+bool VerbsRails::serves(const VerbsPort& port) const {
+  const VerbsRail* const rail = find(port);
+  return rail != nullptr ? rail->state() == VerbsRail::State::open : has_opened_;
 }
 
 // Of the rail that was lost last.

@@ -26,8 +26,9 @@ class VerbsRails {
 
   // Tells the peer what it needs. memory: the queue pair for transfers.
   void greet(const RailOffer& memory);
-  // Whether a rail over the port has failed, and not returned.
+  // Whether a rail over the port has failed, and not returned; and whether it is open, or the lane has opened without.
   bool is_lost(const VerbsPort& port) const;
+  bool serves(const VerbsPort& port) const;
   // Over which pieces can go now.
   std::size_t count_open() const;
   bool is_open() const { return count_open() > 0; }
@@ -60,6 +61,7 @@ class VerbsRails {
     std::unique_ptr<VerbsRail> rail;
     int partner = -1;        // the peer's port
     RailOffer theirs;        // its queue pair
+    VerbsPairName memory;    // the peer's for transfers, offered with it
     bool has_offer = false;  // that has not been used
     // Each end says once for each loss of the rail that it has ended, and how much had come to it.
     bool has_told = false, is_told = false;
@@ -80,6 +82,7 @@ class VerbsRails {
   bool all_settled() const;
   const std::string& last_why() const;
   std::size_t count_up() const;
+  const VerbsRail* find(const VerbsPort& port) const;
   Track* of_peers(std::uint32_t port);
   void set_timer(std::int64_t at_ns);
 

@@ -36,14 +36,20 @@ VerbsTransfers::VerbsTransfers(int peer, const std::shared_ptr<VerbsPort>& port,
       port_(port),
       registrations_(registrations),
       piece_bytes_(std::min(port->limits().message_bytes, kMostPieceBytes)) {
+  renew();
+}
+
+void VerbsTransfers::renew() {
   VerbsPairShape shape;
-  shape.sends = std::min(port->limits().requests, kMostUnderWay);
+  shape.sends = std::min(port_->limits().requests, kMostUnderWay);
   shape.access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
-  shape.reads = std::min(port->limits().reads_served, kMostUnderWay);
+  shape.reads = std::min(port_->limits().reads_served, kMostUnderWay);
+  open_ = false;
+  posted_ = completed_ = 0;
   try {
-    pair_ = std::make_unique<VerbsQueuePair>(port, shape);
+    pair_ = std::make_unique<VerbsQueuePair>(port_, shape);
   } catch (const Error& error) {
-    log::info(-1, "messages to and from rank ", peer, " are copied: ", error.text());
+    log::info(-1, "messages to and from rank ", peer_, " are copied: ", error.text());
   }
 }
 

@@ -30,6 +30,8 @@ class VerbsTransfers {
   VerbsTransfers(const VerbsTransfers&) = delete;
   VerbsTransfers& operator=(const VerbsTransfers&) = delete;
 
+  // A new queue pair after the old one is over. A device that has none left makes one that is over.
+  void renew();
   VerbsPairName name() const { return is_over() ? VerbsPairName{} : pair_->name(); }
   // The peer's greeting is here.
   void connect(const PortAddress& port, const VerbsPairName& peer);
