@@ -86,6 +86,11 @@ inline constexpr int kNotReady = 600, kAlreadyMapped = 208, kAlreadyReaches = 70
 inline constexpr int kRegisters = 4;  // CUfunction_attribute
 
 // CUdevice_attribute
-inline constexpr int kMultiprocessors = 16, kCapabilityMajor = 75, kCapabilityMinor = 76, kMps = 133;
+inline constexpr int kMultiprocessors = 16, kCapabilityMajor = 75, kCapabilityMinor = 76, kFlushOptions = 117,
+                     kStoresOrdered = 118, kHasDmaBufs = 124, kMps = 133;
+inline constexpr int kDmaBuf = 1;          // CUmemRangeHandleType
+inline constexpr int kFlushFromHost = 1;   // CUflushGPUDirectRDMAWritesOptions
+inline constexpr int kCurrentContext = 0;  // CUflushGPUDirectRDMAWritesTarget
+inline constexpr int kForTheOwner = 100;   // CUflushGPUDirectRDMAWritesScope, CUGPUDirectRDMAWritesOrdering
 
 }  // namespace anello::kernels::cuda

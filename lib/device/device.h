@@ -23,6 +23,7 @@ class Device {
   static const Device* of_uuid(const Uuid& uuid);
   // Whether kernels of several processes run at the same time, instead of in turns.
   bool runs_together() const { return attribute(kernels::cuda::kMps) != 0; }
+  int attribute(int which) const;  // 0: the driver does not know it
   // Of the kernels that Anello has: "", or why it cannot run them.
   std::string why_no_kernels() const;
   // Whether its kernels can load and store memory of the other device; afterwards they may.
@@ -42,7 +43,6 @@ class Device {
 
  private:
   Device(const kernels::cuda::Driver& driver, int number);
-  int attribute(int which) const;  // 0: the driver does not know it
 
   const kernels::cuda::Driver& driver_;
   const int number_;

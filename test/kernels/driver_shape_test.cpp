@@ -70,6 +70,13 @@ static_assert(kWaitReached == CU_STREAM_WAIT_VALUE_GEQ && kPortable == CU_MEMHOS
 static_assert(kRegisters == CU_FUNC_ATTRIBUTE_NUM_REGS);
 static_assert(kMultiprocessors == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 static_assert(kCapabilityMajor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+static_assert(kFlushOptions == CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS);
+static_assert(kStoresOrdered == CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING);
+static_assert(kHasDmaBufs == CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED && kDmaBuf == CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD);
+static_assert(kFlushFromHost == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST);
+static_assert(kCurrentContext == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX);
+static_assert(kForTheOwner == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER &&
+              kForTheOwner == CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER);
 static_assert(kCapabilityMinor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
 
 }  // namespace

@@ -144,6 +144,12 @@ void hold_fetches(int after) { of_fake<void(int)>("fake_cuda_hold_fetches")(afte
 
 void give_handles(bool give) { of_fake<void(int)>("fake_cuda_give_handles")(give ? 1 : 0); }
 
+void shift_allocations(int bytes) { of_fake<void(int)>("fake_cuda_shift")(bytes); }
+
+void set_device_attribute(int attribute, int value) {
+  of_fake<void(int, int)>("fake_cuda_attribute")(attribute, value);
+}
+
 int device_opened() { return of_fake<int()>("fake_cuda_opened")(); }
 
 int device_calls(const char* call) { return of_fake<int(const char*)>("fake_cuda_calls")(call); }

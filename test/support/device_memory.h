@@ -60,6 +60,10 @@ void hold_kernels(bool hold);
 void hold_fetches(int after);
 // Whether what is allocated from now on has a handle for other processes.
 void give_handles(bool give);
+// What is allocated from now on begins so many bytes behind the beginning of a page.
+void shift_allocations(int bytes);
+// What its devices say of themselves (CUdevice_attribute).
+void set_device_attribute(int attribute, int value);
 int device_calls(const char* call);
 // Allocations of other processes that are open here.
 int device_opened();

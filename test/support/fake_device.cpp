@@ -52,6 +52,12 @@ void FakeDevice::put(void* stream, FakeWork work, FakeCopy copy) {
   own.put(std::move(work), engine);
 }
 
+int FakeDevice::attribute(int which) {
+  const std::lock_guard lock(mutex);
+  const auto found = attributes.find(which);
+  return found == attributes.end() ? 0 : found->second;
+}
+
 int FakeDevice::entered(const char* call) {
   const std::lock_guard lock(mutex);
   ++calls[call];

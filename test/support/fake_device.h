@@ -40,6 +40,8 @@ struct FakeDevice {
   }
   // Counts the call. 0, or what it was told to return.
   int entered(const char* call);
+  // CUdevice_attribute. 0: nobody has set it.
+  int attribute(int which);
   // This thread's. An address that is none of the driver's stands for device 0's.
   FakeContext& current();
   FakeStream& stream_of(void* stream) {
@@ -63,6 +65,15 @@ struct FakeDevice {
   std::deque<FakeContext> devices;
   std::map<std::string, std::pair<int, int>> failures;  // code, calls before it
   std::map<std::string, int> calls;
+  std::map<int, int> attributes = {{kernels::cuda::kMultiprocessors, kFakeMultiprocessors},
+                                   {kernels::cuda::kCapabilityMajor, 9},
+                                   {kernels::cuda::kFlushOptions, kernels::cuda::kFlushFromHost},
+                                   {kernels::cuda::kStoresOrdered, kernels::cuda::kForTheOwner},
+                                   {kernels::cuda::kHasDmaBufs, 1},
+                                   {102, 1},
+                                   {103, 1},
+                                   {122, 1},
+                                   {125, 1}};  // what gpu-verify asks a device to have
   std::vector<FakeLaunch> launches;
   bool has_two_engines = false;
   std::atomic<bool> holds_kernels{false};

@@ -57,14 +57,7 @@ struct DeviceCalls {
     return fake_device().entered("cuDeviceGetUuid_v2");
   }
   static int device_attribute(int* value, int attribute, int) {
-    static const std::map<int, int> values = {{kernels::cuda::kMultiprocessors, kFakeMultiprocessors},
-                                              {kernels::cuda::kCapabilityMajor, 9},
-                                              {102, 1},
-                                              {103, 1},
-                                              {122, 1},
-                                              {125, 1}};  // what gpu-verify asks a device to have
-    const auto found = values.find(attribute);
-    *value = found == values.end() ? 0 : found->second;
+    *value = fake_device().attribute(attribute);
     return fake_device().entered("cuDeviceGetAttribute");
   }
   static int can_reach(int* can, int device, int peer) {

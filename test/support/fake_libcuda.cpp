@@ -27,6 +27,8 @@ __attribute__((visibility("default"))) void fake_cuda_hold(int hold);
 __attribute__((visibility("default"))) void fake_cuda_hold_kernels(int hold);
 __attribute__((visibility("default"))) void fake_cuda_hold_fetches(int after);
 __attribute__((visibility("default"))) void fake_cuda_give_handles(int give);
+__attribute__((visibility("default"))) void fake_cuda_attribute(int attribute, int value);
+__attribute__((visibility("default"))) void fake_cuda_shift(int bytes);
 __attribute__((visibility("default"))) int fake_cuda_opened();
 __attribute__((visibility("default"))) int fake_cuda_calls(const char* call);
 
@@ -38,6 +40,12 @@ void fake_cuda_hold_fetches(int after) {
   anello::testing::fake_device().most_fetched = after;
 }
 void fake_cuda_give_handles(int give) { anello::testing::fake_device().memory.has_handles(give != 0); }
+void fake_cuda_attribute(int attribute, int value) {
+  anello::testing::FakeDevice& device = anello::testing::fake_device();
+  const std::lock_guard lock(device.mutex);
+  device.attributes[attribute] = value;
+}
+void fake_cuda_shift(int bytes) { anello::testing::fake_device().memory.shift(static_cast<std::size_t>(bytes)); }
 int fake_cuda_opened() { return static_cast<int>(anello::testing::fake_device().memory.opened()); }
 int fake_cuda_calls(const char* call) { return anello::testing::calls_of(call); }
 }

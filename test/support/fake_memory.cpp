@@ -26,24 +26,24 @@ auto holding(const Ranges& ranges, std::uint64_t address) {
 }  // namespace
 
 std::uint64_t FakeMemory::add_guarded(Allocation made, int file) {
-  made.mapped = (made.bytes + kPage - 1) / kPage * kPage;
+  made.mapped = (made.shift + made.bytes + kPage - 1) / kPage * kPage;
   void* const seen = mmap(nullptr, made.mapped, PROT_NONE, MAP_SHARED, file, 0);
   void* const real = mmap(nullptr, made.mapped, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   if (seen == MAP_FAILED || real == MAP_FAILED) {
     ::close(file);
     return 0;
   }
-  made.real = static_cast<unsigned char*>(real);
+  made.real = static_cast<unsigned char*>(real) + made.shift;
   made.file = file;
-  const auto address = reinterpret_cast<std::uint64_t>(seen);
+  const auto address = reinterpret_cast<std::uint64_t>(seen) + made.shift;
   allocations_[address] = made;
   return address;
 }
 
 void FakeMemory::give_back(std::uint64_t address, const Allocation& gone) {
   if (gone.mapped == 0) return std::free(gone.real);
-  munmap(gone.real, gone.mapped);
-  munmap(reinterpret_cast<void*>(address), gone.mapped);
+  munmap(gone.real - gone.shift, gone.mapped);
+  munmap(reinterpret_cast<void*>(address - gone.shift), gone.mapped);
   ::close(gone.file);
 }
 
@@ -54,10 +54,12 @@ std::uint64_t FakeMemory::allocate(std::size_t bytes, int device) {
   made.device = device;
   made.id = ++last_id_;
   if (guarded_) {
-    made.has_handle = has_handles_;
+    made.has_handle = has_handles_ && shift_ == 0;
+    made.shift = shift_;
     const int file = memfd_create("fake-device", MFD_CLOEXEC);
     if (file < 0) return 0;
-    if (ftruncate(file, static_cast<off_t>((bytes + kPage - 1) / kPage * kPage)) == 0) return add_guarded(made, file);
+    const std::size_t whole = (made.shift + bytes + kPage - 1) / kPage * kPage;
+    if (ftruncate(file, static_cast<off_t>(whole)) == 0) return add_guarded(made, file);
     ::close(file);
     return 0;
   }
@@ -174,6 +176,15 @@ std::size_t FakeMemory::opened() const {
   std::size_t count = 0;
   for (const auto& [address, allocation] : allocations_) count += allocation.times > 0 ? 1 : 0;
   return count;
+}
+
+int FakeMemory::range_file(std::uint64_t address, std::size_t bytes) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = holding(allocations_, address + kPage - 1);
+  if (found == allocations_.end() || address != found->first - found->second.shift || bytes == 0) return -1;
+  const Allocation& its = found->second;
+  if (address % kPage != 0 || bytes % kPage != 0 || bytes > (its.handle != 0 ? its.bytes : its.mapped)) return -1;
+  return fcntl(its.handle != 0 ? physical_.at(its.handle).file : its.file, F_DUPFD_CLOEXEC, 0);
 }
 
 bool FakeMemory::pin(void* address, std::size_t bytes) {

@@ -13,6 +13,8 @@ class FakeMemory {
  public:
   // Applies to what is allocated from now on.
   void guard() { guarded_ = true; }
+  // Likewise: so many bytes behind the beginning of a page, as a device's small allocations may lie.
+  void shift(std::size_t bytes) { shift_ = bytes; }
   // Likewise: whether an allocation has a handle for other processes.
   void has_handles(bool has) { has_handles_ = has; }
 
@@ -71,6 +73,9 @@ class FakeMemory {
   int pass(std::uint64_t handle) const;
   std::uint64_t take(int file);
 
+  // A descriptor for whole pages of one allocation, at its first page's place; -1: there is none.
+  int range_file(std::uint64_t address, std::size_t bytes) const;
+
   bool pin(void* address, std::size_t bytes);
   bool unpin(void* address);
   bool is_pinned(const void* address, std::size_t bytes) const;
@@ -79,6 +84,7 @@ class FakeMemory {
   struct Allocation {
     std::size_t bytes = 0;
     std::size_t mapped = 0;  // 0: it is not guarded
+    std::size_t shift = 0;   // where it begins in its pages
     unsigned char* real = nullptr;
     int device = 0;
     int file = -1;
@@ -108,6 +114,7 @@ class FakeMemory {
   mutable std::mutex mutex_;
   bool guarded_ = false;
   bool has_handles_ = true;
+  std::size_t shift_ = 0;
   std::uint64_t last_id_ = 0;
   std::map<std::uint64_t, Allocation> allocations_;
   std::map<std::uint64_t, std::size_t> pinned_;

@@ -62,6 +62,17 @@ struct MemoryCalls {
     }
     return 0;
   }
+  static int range_handle(void* handle, std::uint64_t address, std::size_t bytes, int type, unsigned long long) {
+    if (const int code = fake_device().entered("cuMemGetHandleForAddressRange")) return code;
+    const int file = type == kernels::cuda::kDmaBuf ? fake_device().memory.range_file(address, bytes) : -1;
+    if (file >= 0) *static_cast<int*>(handle) = file;
+    return file >= 0 ? 0 : kInvalidValue;
+  }
+  static int flush_remote_stores(int target, int scope) {
+    if (const int code = fake_device().entered("cuFlushGPUDirectRDMAWrites")) return code;
+    const bool known = target == kernels::cuda::kCurrentContext && scope == kernels::cuda::kForTheOwner;
+    return known && !FakeDevice::contexts.empty() ? 0 : kInvalidValue;
+  }
   static int get_handle(kernels::cuda::IpcHandle* handle, std::uint64_t address) {
     if (const int code = fake_device().entered("cuIpcGetMemHandle")) return code;
     FakeMemory::Shared shared;
