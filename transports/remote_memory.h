@@ -45,6 +45,7 @@ struct Transfer {
   std::byte* local = nullptr;
   std::size_t bytes = 0;
   Token token = 0;
+  memory::Space space = {};  // of `local`
 };
 
 // A transfer that has ended.
@@ -75,6 +76,10 @@ class RemoteMemory {
   // those of the peers to which the transport has a lane. The local buffers of transfers must be in regions, too; a
   // transfer with another one ends with ENOTSUP.
   virtual bool is_far() const { return false; }
+  // Whether adapters reach that buffer in a device's memory, so that it may be given out and be the local one of a
+  // transfer. After a get it has stored all, also for what the device does then. Any thread may ask. Throws
+  // std::bad_alloc.
+  virtual bool reaches_on_device(const memory::Buffer& /*buffer*/) { return false; }
 
   // ---- This rank's memory, if it is far for its peers ----
   enum class Use : std::uint8_t { gets, puts };  // of peers

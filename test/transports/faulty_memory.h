@@ -25,6 +25,7 @@ class FaultyMemory final : public transport::RemoteMemory {
   bool shares_addresses() const override { return inner_.shares_addresses(); }
   bool spares_the_lane() const override { return inner_.spares_the_lane(); }
   bool is_far() const override { return inner_.is_far(); }
+  bool reaches_on_device(const memory::Buffer& buffer) override { return inner_.reaches_on_device(buffer); }
   transport::RemoteAddress give_out(const transport::RemotePeer& peer, const memory::Buffer& buffer, Use use,
                                     std::shared_ptr<const void>* kept) override {
     return inner_.give_out(peer, buffer, use, kept);

@@ -208,19 +208,21 @@ TEST_CASE("registered memory is kept within the limit, while it is not in use an
   VerbsSettings settings = on("rxe0");
   settings.cache = 300'000;
   VerbsRegistrations registrations(VerbsPort::open(settings), settings.cache);
-  const auto spot_of = [](const std::shared_ptr<std::byte>& memory) { return memory::find_region(memory.get(), 1); };
+  const auto buffer_of = [](const std::shared_ptr<std::byte>& memory) {
+    return memory::Buffers().find(memory.get(), 1);
+  };
   const auto one = in_region(102'400), two = in_region(102'400), large = in_region(400'000);
   auto third = in_region(102'400);
-  VerbsRegistrations::Held held = registrations.of(spot_of(one), VerbsAccess::peers_load);
+  VerbsRegistrations::Held held = registrations.of(buffer_of(one), VerbsAccess::peers_load);
   REQUIRE(held != nullptr);
-  CHECK(registrations.of(spot_of(one), VerbsAccess::peers_load) == held);
-  CHECK(registrations.of(spot_of(large), VerbsAccess::peers_load) == nullptr);
-  CHECK(registrations.of(spot_of(two), VerbsAccess::peers_load) != nullptr);
+  CHECK(registrations.of(buffer_of(one), VerbsAccess::peers_load) == held);
+  CHECK(registrations.of(buffer_of(large), VerbsAccess::peers_load) == nullptr);
+  CHECK(registrations.of(buffer_of(two), VerbsAccess::peers_load) != nullptr);
   CHECK(registrations.registered_bytes() == 204'800);
   // The third takes the place of the second, as the first is in use.
-  CHECK(registrations.of(spot_of(third), VerbsAccess::peers_load) != nullptr);
+  CHECK(registrations.of(buffer_of(third), VerbsAccess::peers_load) != nullptr);
   CHECK(registrations.registered_bytes() == 204'800);
-  CHECK(registrations.of(spot_of(one), VerbsAccess::peers_load) == held);
+  CHECK(registrations.of(buffer_of(one), VerbsAccess::peers_load) == held);
   CHECK(registrations.made() == 3);
   third.reset();
   CHECK(registrations.registered_bytes() == 102'400);

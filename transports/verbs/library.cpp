@@ -39,6 +39,7 @@ VerbsLibrary load() {
 #undef ANELLO_VERBS_CALL
   library.reg_mr_with_hints =
       reinterpret_cast<decltype(library.reg_mr_with_hints)>(::dlsym(handle, "ibv_reg_mr_iova2"));
+  library.reg_dma_buf = reinterpret_cast<decltype(library.reg_dma_buf)>(::dlsym(handle, "ibv_reg_dmabuf_mr"));
   make_forks_safe(handle);
   return library;
 }

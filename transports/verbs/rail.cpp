@@ -17,8 +17,8 @@ constexpr VerbsPairShape kShape{kLaneRequests, kLaneRequests, IBV_ACCESS_LOCAL_W
 VerbsRail::VerbsRail(std::shared_ptr<VerbsPort> port, const VerbsPages& ring, const VerbsPages& staging)
     : port_(std::move(port)),
       staging_(staging),
-      ring_here_(port_, ring.memory(), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE),
-      staging_here_(port_, staging.memory(), 0) {
+      ring_here_(VerbsDomain::of(port_), ring.memory(), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE),
+      staging_here_(VerbsDomain::of(port_), staging.memory(), 0) {
   make();
 }
 

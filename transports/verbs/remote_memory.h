@@ -1,6 +1,7 @@
 #pragma once
 // The memory of ranks on other hosts, which this rank's adapter gets and puts without the owner's help. Only regions
-// (memory/region.h) on both sides; a rank reaches a peer's memory while it has a lane to it.
+// (memory/region.h) and, if the user asks for it, devices' allocations on both sides; a rank reaches a peer's memory
+// while it has a lane to it.
 #include "transports/remote_memory.h"
 #include "transports/verbs/transfers.h"
 
@@ -26,6 +27,9 @@ class VerbsRemoteMemory final : public RemoteMemory {
   void remove(int world, VerbsTransfers& transfers);
 
   bool is_far() const override { return true; }
+  bool reaches_on_device(const memory::Buffer& buffer) override {
+    return registrations_.of(buffer, VerbsAccess::peers_load) != nullptr;
+  }
   RemoteAddress give_out(const RemotePeer& peer, const memory::Buffer& buffer, Use use,
                          std::shared_ptr<const void>* kept) override;
   void take_back(const RemoteAddress& at) override { registrations_.end(std::uint32_t(at.key)); }

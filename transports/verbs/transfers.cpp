@@ -25,7 +25,7 @@ constexpr int kStopMs = 200;
 // The key of registered memory: its length in pages, so that no transfer goes beyond, and the adapter's key.
 constexpr std::size_t kPage = 4096;
 constexpr std::uint64_t key_of(std::size_t bytes, std::uint32_t remote_key) {
-  return std::uint64_t{bytes / kPage} << 32 | remote_key;
+  return std::uint64_t{(bytes + kPage - 1) / kPage} << 32 | remote_key;
 }
 constexpr std::uint64_t bytes_of(std::uint64_t key) { return (key >> 32) * kPage; }
 
@@ -71,10 +71,11 @@ void VerbsTransfers::connect(const PortAddress& port, const VerbsPairName& peer)
 RemoteAddress VerbsTransfers::give_out(const memory::Buffer& buffer, VerbsAccess access,
                                        std::shared_ptr<const void>* kept) {
   if (is_over()) return {};
-  const VerbsRegistrations::Held held = registrations_.of(buffer.spot, access);
+  const VerbsRegistrations::Held held = registrations_.of(buffer, access);
   if (held == nullptr) return {};
   *kept = held;
-  return {reinterpret_cast<std::uintptr_t>(buffer.at), key_of(held->bytes(), held->remote_key()), buffer.spot.offset};
+  const auto at = reinterpret_cast<std::uintptr_t>(buffer.at);
+  return {at, key_of(held->bytes(), held->remote_key()), at - held->begin()};
 }
 
 // ---- Transfers ----
@@ -88,8 +89,11 @@ int VerbsTransfers::why_not(const Transfer& transfer, const VerbsRegistrations::
 
 void VerbsTransfers::begin(const Transfer& transfer, bool puts) {
   VerbsRegistrations::Held local;
-  if (transfer.bytes > 0)
-    local = registrations_.of(memory::find_region(transfer.local, transfer.bytes), VerbsAccess::peers_load);
+  if (transfer.bytes > 0) {
+    memory::Buffer buffer{transfer.local, transfer.bytes, transfer.space, {}};
+    if (transfer.space == memory::Space{}) buffer.spot = memory::find_region(transfer.local, transfer.bytes);
+    local = registrations_.of(buffer, VerbsAccess::peers_load);
+  }
   const int error = why_not(transfer, local);
   if (error != 0 || transfer.bytes == 0) {
     ended_.push_back({transfer.token, error});
@@ -175,7 +179,7 @@ void VerbsTransfers::take(const ibv_wc& completion) {
 void VerbsTransfers::take_batch(const Batch& batch) {
   const auto moving = find(batch.token);
   if (--moving->batches > 0 || moving->rest.bytes > 0) return;
-  ended_.push_back({batch.token, 0});
+  ended_.push_back({batch.token, moving->puts ? 0 : moving->local->stores_are_seen()});
   moving_.erase(moving);
 }
 
