@@ -10,6 +10,7 @@
 #include "device/reductions.h"
 #include "device/space.h"
 #include "executor/group.h"
+#include "executor/routes.h"
 #include "executor/stream_calls.h"
 #include "kernels/cuda/runs_as.h"
 
@@ -145,12 +146,32 @@ void offer(Operation& operation) {
   shadow.offer_again(operation);
 }
 
-// A message that its receiver may get from this device.
+// A message between hosts, which adapters may move from or to this device. A receive keeps host memory, too: its
+// message may come otherwise.
+void offer_to_adapters(Operation& operation, std::size_t bytes) {
+  const executor::Group& group = *operation.group;
+  const executor::Routes& routes = group.parts.routes;
+  Shadow& shadow = *operation.shadow;
+  const bool is_send = operation.kind == ANELLO_SEND;
+  auto* const at = is_send ? const_cast<std::byte*>(operation.input) : operation.output;
+  const memory::Buffer buffer{at, bytes, shadow.space(), {}};
+  if (is_send) {
+    transport::RemoteMemory* const far = routes.far_memory_of(group.ranks[std::size_t(operation.peer)]);
+    if (far != nullptr && far->reaches_on_device(buffer)) shadow.offer_again(operation);
+    return;
+  }
+  for (transport::RemoteMemory* const memory : routes.memories())
+    shadow.may_be_brought = shadow.may_be_brought || (memory->is_far() && memory->reaches_on_device(buffer));
+}
+
+// A message that its receiver may get from this device, or store there.
 void offer_message(Operation& operation) {
   const executor::Group& group = *operation.group;
   const std::size_t bytes = operation.count * operation.element_bytes;
-  if (operation.kind != ANELLO_SEND || bytes <= messaging::kMostEagerBytes || !group.board) return;
+  if (operation.kind == ANELLO_PROBE || bytes <= messaging::kMostEagerBytes) return;
   if (operation.peer == ANELLO_RANK_NULL || operation.peer == group.rank) return;
+  if (!group.board) return offer_to_adapters(operation, bytes);
+  if (operation.kind != ANELLO_SEND) return;
   Shadow& shadow = *operation.shadow;
   std::string why_not;
   try {

@@ -160,8 +160,9 @@ bool Route::fill_send(Flow& flow) {
   if (operation == nullptr) return false;
   leaving_.operation = operation;
   FrameHeader& header = leaving_.header;
-  const bool on_device = operation->is_on_device();
-  const transport::RemoteAddress at = on_device ? operation->shadow->offer.input : parts_.gets.offer(flow, *operation);
+  const bool is_for_device = operation->is_on_device() && operation->shadow->is_offer();
+  const transport::RemoteAddress at =
+      is_for_device ? operation->shadow->offer.input : parts_.gets.offer(flow, *operation);
   if (!at && goes_at_once(flow, operation->bytes)) {
     header = eager_header(*flow.group, operation->bytes, operation->tag, short_dtype(operation->dtype));
     header.argument = flow.credit.give_back();
@@ -170,7 +171,7 @@ bool Route::fill_send(Flow& flow) {
     flow.credit.eager.spend(operation->bytes);
   } else {
     header = rts_header(*flow.group, operation->bytes, operation->tag, short_dtype(operation->dtype));
-    if (on_device) header.kind = static_cast<std::uint16_t>(FrameKind::rts_on_device);
+    if (is_for_device) header.kind = static_cast<std::uint16_t>(FrameKind::rts_on_device);
     leaving_.kind = Leaving::Kind::rts;
     if (at) {
       header.bytes = kAddressBytes;
@@ -179,7 +180,7 @@ bool Route::fill_send(Flow& flow) {
     }
   }
   header.sequence = operation->number;
-  if (!on_device && flow.may_get(operation->bytes)) parts_.gets.note_going(flow, operation->bytes, bool(at));
+  if (!is_for_device && flow.may_get(operation->bytes)) parts_.gets.note_going(flow, operation->bytes, bool(at));
   return true;
 }
 

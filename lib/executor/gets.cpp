@@ -50,9 +50,14 @@ transport::RemoteMemory& Gets::memory_for(const Flow& flow) const {
 transport::RemoteAddress Gets::offer(const Flow& flow, Operation& send) const {
   if (flow.far == nullptr) return address_to_tell(flow, send.input, send.bytes);
   if (!flow.may_get(send.bytes)) return {};
-  send.given_out.at =
-      flow.far->give_out(routes_.remote_peer(*flow.group, flow.peer), buffers_.find(send.input, send.bytes),
-                         transport::RemoteMemory::Use::gets, &send.given_out.kept);
+  memory::Buffer buffer;
+  if (send.is_on_device()) {
+    buffer = {const_cast<std::byte*>(send.input), send.bytes, send.shadow->space(), {}};
+  } else {
+    buffer = buffers_.find(send.input, send.bytes);
+  }
+  send.given_out.at = flow.far->give_out(routes_.remote_peer(*flow.group, flow.peer), buffer,
+                                         transport::RemoteMemory::Use::gets, &send.given_out.kept);
   return send.given_out.at;
 }
 
@@ -156,8 +161,13 @@ Gets::Begun Gets::begin(Flow& flow, Operation& receive, const transport::RemoteA
 }
 
 Gets::Begun Gets::begin_get(Flow& flow, Operation& receive, const transport::RemoteAddress& at) const {
-  memory_for(flow).get({routes_.remote_peer(*flow.group, flow.peer), at, receive.output, receive.bytes,
-                        reinterpret_cast<std::uintptr_t>(&receive)});
+  transport::Transfer transfer{routes_.remote_peer(*flow.group, flow.peer), at, receive.output, receive.bytes,
+                               reinterpret_cast<std::uintptr_t>(&receive)};
+  if (goes_to_device(flow, receive)) {
+    transfer.local = receive.shadow->device_output;
+    transfer.space = receive.shadow->space();
+  }
+  memory_for(flow).get(transfer);
   receive.got_from = at;
   flow.group->getting.push(&receive);
   return Begun::pending;
@@ -191,7 +201,12 @@ std::optional<Gets::Ended> Gets::take_ended() const {
     Flow& flow = receive.group->flows.to(receive.peer);
     flow.group->getting.remove(&receive);
     ++receive.movement;
-    return Ended{&receive, ended->error == 0 && counts(flow, receive.got_from, receive.bytes)};
+    const bool good = ended->error == 0 && counts(flow, receive.got_from, receive.bytes);
+    if (good && goes_to_device(flow, receive)) {
+      receive.shadow->is_brought = true;
+      ++flow.group->on_devices;
+    }
+    return Ended{&receive, good};
   }
   return {};
 }

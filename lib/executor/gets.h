@@ -8,7 +8,8 @@
 // longer (read_policy.h). A send whose address was told is complete once the receiver has answered; a send that ends
 // with an error before that allows no more gets, and the receiver discards a copy that it finishes later.
 //
-// Between hosts an adapter gets the message, if both buffers lie in regions. The sender gives its buffer out until the
+// Between hosts an adapter gets the message, if both buffers lie in regions, or in devices' memory that it reaches. The
+// sender gives its buffer out until the
 // answer comes; a send that ends with an error takes it back, which ends a get under way with an error.
 #include "executor/group.h"
 #include "executor/parts.h"
@@ -53,6 +54,10 @@ class Gets {
   // Gets the requested message into the receive that has taken it: a short one at once, a long one in pieces between
   // which other work has its turn. refused: the message must be sent, and *refusal is the answer.
   Begun begin(Flow& flow, Operation& receive, const transport::RemoteAddress& at, Refusal* refusal) const;
+  // Whether an adapter would bring the message to the receive's device.
+  static bool goes_to_device(const Flow& flow, const Operation& receive) {
+    return flow.far != nullptr && receive.shadow != nullptr && receive.shadow->may_be_brought;
+  }
   // Gets a short message at once. False: nothing has happened, except that the key may have been requested.
   bool get_now(Flow& flow, const transport::RemoteAddress& at, std::byte* into, std::size_t bytes) const;
 

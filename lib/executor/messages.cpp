@@ -133,13 +133,23 @@ void Messages::take(Operation& receive, const Unexpected& message) {
     receive.bytes = message.bytes;
     if (message.is_on_device)
       return get_from_device(flow, receive, message) ? outcomes_.finish(receive) : have_it_sent(flow, receive, {});
-    Gets::Refusal refusal;
-    switch (gets_.begin(flow, receive, message.at, &refusal)) {
-      case Gets::Begun::pending: return;
-      case Gets::Begun::done: return has_got(flow, receive);
-      case Gets::Begun::refused: return have_it_sent(flow, receive, refusal);
-    }
+    receive.got_from = message.at;
+    if (message.at && Gets::goes_to_device(flow, receive) && parts_.shadows.awaits_stream(receive)) return;
+    get(flow, receive, message.at);
   }
+}
+
+void Messages::get(Flow& flow, Operation& receive, const transport::RemoteAddress& at) {
+  Gets::Refusal refusal;
+  switch (gets_.begin(flow, receive, at, &refusal)) {
+    case Gets::Begun::pending: return;
+    case Gets::Begun::done: return has_got(flow, receive);
+    case Gets::Begun::refused: return have_it_sent(flow, receive, refusal);
+  }
+}
+
+void Messages::stream_came(Operation& receive) {
+  get(receive.group->flows.to(receive.peer), receive, receive.got_from);
 }
 
 // The receive has got its message out of the sender's buffer.

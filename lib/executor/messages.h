@@ -40,6 +40,8 @@ class Messages final : public progress::Source {
   void on_cts(Flow& flow, const transport::FrameHeader& header);
   // A send's data has been copied to the host, as its receiver cannot get it from the device.
   void data_came(Operation& send);
+  // The device's default stream has come to a receive, whose message an adapter may bring there.
+  void stream_came(Operation& receive);
   // A receive has its message, which it got from a device's memory. False: the sender's group had failed by then.
   bool has_got_from_device(Operation& receive);
   // Pieces of the message have come from its device.
@@ -61,6 +63,7 @@ class Messages final : public progress::Source {
   void deliver(Operation& receive, int source, int tag, std::uint16_t dtype, const std::byte* payload,
                std::size_t bytes);
   void take(Operation& receive, const Unexpected& message);
+  void get(Flow& flow, Operation& receive, const transport::RemoteAddress& at);
   void keep_unexpected(Group& group, const Unexpected& message);
   static void answer(Operation& probe, const Unexpected& message);
   void send_cts(Flow& flow, std::uint32_t sender_number, std::uint32_t receiver_number, Answer answer,

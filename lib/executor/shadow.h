@@ -6,6 +6,7 @@
 #include "device/scratch.h"
 #include "executor/peer_buffers.h"
 #include "executor/pieces.h"
+#include "memory/buffer.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -57,6 +58,8 @@ struct Shadow {
   std::size_t bytes = 0;         // of it
   std::size_t output_at = 0;     // in it
   device::ScratchBlock scratch;  // of a call in place
+  bool may_be_brought = false;   // a receive's message, by an adapter to the device's memory
+  bool is_brought = false;       // it has been: no copy is left to make
   Direct direct;                 // what a receive is delivered from, instead of from the host
   std::vector<Part> reads;
   std::vector<Part> writes;
@@ -71,6 +74,7 @@ struct Shadow {
   StreamLine* line = nullptr;  // of a call in a stream
 
   bool is_fetching() const { return pieces.is_fetching() || (is_copying && state != State::delivering); }
+  memory::Space space() const { return {memory::Space::Kind::device, device}; }
   bool is_offer() const { return offer.input || offer.output; }
   // The operation's buffers are those on the device, or host memory. Throws Error: there is no memory to pin.
   void offer_again(Operation& operation);

@@ -77,7 +77,7 @@ void Shadows::fetch(Operation& operation) {
   // What goes back in pieces goes back after earlier work of the default stream, for which the call waits here.
   if (shadow.reads.empty() && !operation.is_on_device() && (!shadow.pieces.any() || is_message(operation.kind))) {
     shadow.state = Shadow::State::running;
-    if (shadow.pieces.any()) note_order(shadow);
+    if (shadow.pieces.any() || shadow.may_be_brought) note_order(shadow);
     return;
   }
   enqueue_reads(operation);
@@ -89,6 +89,7 @@ bool Shadows::come_in_stream(Operation& operation) {
   const bool waits = !shadow.reads.empty() && !operation.is_on_device();
   shadow.state = waits ? Shadow::State::waiting : Shadow::State::running;
   shadow.is_ordered = true;
+  shadow.is_brought = false;
   divide(operation);
   return waits;
 }
@@ -202,9 +203,20 @@ bool Shadows::holds_up(Operation& message) {
   return true;
 }
 
+bool Shadows::awaits_stream(Operation& receive) {
+  Shadow& shadow = *receive.shadow;
+  if (shadow.is_ordered) return false;
+  shadow.state = Shadow::State::waiting;
+  shadow.is_copying = true;
+  shadow.mark = shadow.pieces.order_mark;
+  if (fetched(receive)) return false;
+  waiting_.push_back(&receive);
+  return true;
+}
+
 bool Shadows::deliver(Operation& operation) {
   Shadow& shadow = *operation.shadow;
-  if (shadow.writes.empty() || operation.is_on_device()) return false;
+  if (shadow.writes.empty() || operation.is_on_device() || shadow.is_brought) return false;
   const bool is_back = shadow.pieces.go_back;
   if (is_back && shadow.pieces.returns == nullptr) return false;
   shadow.state = Shadow::State::delivering;
@@ -277,6 +289,8 @@ bool Shadows::begin_ready() {
     take_out(each);
     if (is_cleared(each)) {
       parts_.messages.data_came(each);
+    } else if (each.kind == ANELLO_RECV) {
+      parts_.messages.stream_came(each);
     } else {
       each.state == Operation::State::entering ? parts_.entering.data_came(each) : outcomes_.may_start(each);
     }

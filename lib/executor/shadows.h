@@ -45,6 +45,10 @@ class Shadows final : public progress::Source {
   // not any more.
   bool holds_up(Operation& message);
 
+  // Whether a receive, whose message an adapter would bring to the device, has to wait until the default stream has
+  // come to it. Messages::stream_came tells when it need not any more.
+  bool awaits_stream(Operation& receive);
+
   // A step is done: enqueues the copies of the pieces into which no other will store. If the device refuses, deliver()
   // copies them and says so.
   void give_back(Operation& operation, std::uint32_t step);
