@@ -127,30 +127,29 @@ VerbsRegistrations::Held VerbsRegistrations::of_region(const memory::RegionSpot&
 VerbsRegistrations::Held VerbsRegistrations::of_allocation(const memory::Buffer& buffer, VerbsAccess access) {
   const int number = buffer.space.device;
   const std::lock_guard held(mutex_);
+  if (!takes_devices_) return tell_staged(number, "ANELLO_VERBS_DMABUF is not 1");
+  if (domain_.library.reg_dma_buf == nullptr)
+    return tell_staged(number, "this libibverbs has no ibv_reg_dmabuf_mr, which rdma-core has from version 34 on");
   try {
-    if (!takes_devices_) throw Error(ANELLO_ERR_SYSTEM, "ANELLO_VERBS_DMABUF is not 1");
-    if (domain_.library.reg_dma_buf == nullptr)
-      throw Error(ANELLO_ERR_SYSTEM,
-                  "this libibverbs has no ibv_reg_dmabuf_mr, which rdma-core has from version 34 on");
     const device::Device& device = device::Device::of(number);
+    if (const std::string why_not = device::why_no_dma_bufs(device); !why_not.empty())
+      return tell_staged(number, why_not);
     const device::Allocation its = device::allocation_of(device, buffer.at, buffer.bytes);
-    if (its.id == 0) throw Error(ANELLO_ERR_SYSTEM, "a message lies in several allocations (memory mapped in pieces)");
+    if (its.id == 0) return tell_staged(number, "a message lies in several allocations (memory mapped in pieces)");
     const Name name{What::allocation, its.id, access};
     if (Held known; knows(name, &known)) return known;
     drop_freed();
-    if (const std::string why_not = device::why_no_dma_bufs(device); !why_not.empty())
-      throw Error(ANELLO_ERR_SYSTEM, why_not);
     return add(name, its.bytes,
                [&] { return std::make_shared<VerbsRegistration>(domain_, device, its, flags_of(access)); });
   } catch (const Error& error) {
-    tell_staged(number, error.text());
-    return nullptr;
+    return tell_staged(number, error.text());
   }
 }
 
-void VerbsRegistrations::tell_staged(int device, const std::string& why) {
+VerbsRegistrations::Held VerbsRegistrations::tell_staged(int device, const std::string& why) {
   if (told_.size() < kMostTold && told_.insert(why).second)
     log::info(-1, "verbs stages messages in the memory of device ", device, ": ", why);
+  return nullptr;
 }
 
 bool VerbsRegistrations::knows(const Name& name, Held* held) {

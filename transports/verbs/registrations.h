@@ -113,7 +113,7 @@ class VerbsRegistrations final : private memory::RegionUser {
   bool make_room(std::size_t bytes);
   bool let_go_of_oldest();
   void drop_freed();
-  void tell_staged(int device, const std::string& why);
+  Held tell_staged(int device, const std::string& why);  // null
 
   const VerbsDomain domain_;
   const std::uint64_t most_;
