@@ -1,11 +1,15 @@
-// Registrations of the fake device's memory, with a fake adapter: a table of libibverbs's functions.
+// Registrations of the fake device's memory, with a fake adapter: a table of libibverbs's functions. The case with the
+// tag [adapter] needs the devices of tools/rdma-vm.
 #include "base/log.h"
 #include "kernels/cuda/driver.h"
 #include "memory/buffer.h"
 #include "support/catch.h"
 #include "support/device_memory.h"
 #include "transports/memory_conformance.h"
+#include "transports/verbs/endpoint.h"
 #include "transports/verbs/registrations.h"
+#include "transports/verbs/remote_memory.h"
+#include "transports/verbs_lanes.h"
 
 #include <cerrno>
 #include <cstddef>
@@ -13,6 +17,8 @@
 #include <string>
 #include <vector>
 
+#include <sched.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 using namespace anello;
@@ -237,4 +243,67 @@ TEST_CASE("a transfer into a device's memory is over once the device sees it, an
   fail_device_call("cuFlushGPUDirectRDMAWrites", 700);
   CHECK(held->stores_are_seen() == EIO);
   device_free(at);
+}
+
+namespace {
+
+// The software adapters register no dma-bufs: the pages of the fake device's, mapped by this process, stand for one, at
+// the device's addresses, which no code of the host can load or store.
+ibv_mr* map_and_register(ibv_pd* domain, std::uint64_t offset, std::size_t bytes, std::uint64_t address, int file,
+                         int access) {
+  void* const at = ::mmap(nullptr, offset + bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (at == MAP_FAILED) return nullptr;
+  return verbs_library().reg_mr_with_hints(domain, static_cast<std::byte*>(at) + offset, bytes, address,
+                                           unsigned(access));
+}
+
+VerbsDomain with_dma_bufs(const std::shared_ptr<VerbsPort>& port) {
+  static const VerbsLibrary library = [] {
+    VerbsLibrary made = verbs_library();
+    made.reg_dma_buf = map_and_register;
+    return made;
+  }();
+  const VerbsDomain real = VerbsDomain::of(port);
+  return {library, real.domain, real.name, real.region_bytes, real.kept};
+}
+
+VerbsSettings asking(const char* device) {
+  VerbsSettings settings = testing::on(device);
+  settings.dma_buf = true;
+  return settings;
+}
+
+}  // namespace
+
+TEST_CASE("an adapter gets what lies in a device's memory into another one's", "[adapter]") {
+  const auto port = VerbsPort::open(asking("rxe0")), other = VerbsPort::open(asking("rxe1"));
+  VerbsRemoteMemory memory({port}, with_dma_bufs(port)), theirs({other}, with_dma_bufs(other));
+  auto sockets = testing::connected(false);
+  VerbsEndpoint end(1, memory, std::move(sockets.first)), peer(0, theirs, std::move(sockets.second));
+  testing::meet(end, peer);
+  constexpr std::size_t bytes = 5 * VerbsTransfers::kMostPieceBytes + 1;
+  const memory::Space space{memory::Space::Kind::device, 0};
+  shift_allocations(512);
+  auto* const from = static_cast<std::byte*>(device_allocate(bytes));
+  auto* const into = static_cast<std::byte*>(device_allocate(bytes));
+  shift_allocations(0);
+  std::vector<std::byte> data(bytes), got(bytes);
+  for (std::size_t i = 0; i < bytes; ++i) data[i] = std::byte(i * 31 >> 3);
+  copy_to_device(from, data.data(), bytes);
+  std::shared_ptr<const void> kept;
+  const RemoteAddress at = theirs.give_out({0, -1}, {from, bytes, space, {}}, RemoteMemory::Use::gets, &kept);
+  REQUIRE(bool(at));
+  memory.get({{1, -1}, at, into, bytes, 7, space});
+  std::optional<Transferred> ended;
+  for (const Deadline limit = Deadline::in_ms(20'000); !ended && !limit.passed(); ::sched_yield()) {
+    peer.incoming();
+    end.incoming();
+    ended = memory.poll();
+  }
+  REQUIRE(ended.has_value());
+  CHECK(ended->error == 0);
+  copy_to_host(got.data(), into, bytes);
+  CHECK(got == data);
+  CHECK(end.transfers().counts().bytes_read == bytes);
+  for (void* const each : {from, into}) device_free(each);
 }

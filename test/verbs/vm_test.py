@@ -120,6 +120,10 @@ class Verbs(InMachine):
     def test_the_lane_keeps_its_contract(self, output):
         self.assertIn("All tests passed", output)
 
+    @script("LD_LIBRARY_PATH=test/support test/transports/verbs_device_test '[adapter]'")
+    def test_an_adapter_gets_what_lies_in_the_memory_of_a_fake_device(self, output):
+        self.assertIn("All tests passed", output)
+
     # Each job takes 3 s, most of it to start.
     @script(PERF + collectives(2, "-b 4K -n 1", ("allreduce", "broadcast", "alltoall", "sendrecv") if BY_DAY else COLLECTIVES))
     def test_collectives_are_right_between_two_hosts(self, output):

@@ -9,6 +9,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace anello::transport {
@@ -16,8 +17,9 @@ namespace anello::transport {
 class VerbsRemoteMemory final : public RemoteMemory {
  public:
   // Transfers use the first of the transport's ports.
-  explicit VerbsRemoteMemory(const VerbsPorts& ports)
-      : ports_(ports), registrations_(port(), port()->settings().cache) {}
+  explicit VerbsRemoteMemory(const VerbsPorts& ports) : VerbsRemoteMemory(ports, VerbsDomain::of(ports.front())) {}
+  VerbsRemoteMemory(const VerbsPorts& ports, VerbsDomain domain)
+      : ports_(ports), registrations_(std::move(domain), port()->settings().cache, port()->settings().dma_buf) {}
 
   const VerbsPorts& ports() const { return ports_; }
   const std::shared_ptr<VerbsPort>& port() const { return ports_.front(); }
