@@ -50,7 +50,7 @@ void join(std::istringstream& words) {
     job = bootstrap::join(config);
     std::string line = "joined";
     for (const Member& member : job->members())
-      line += " " + (member.transport() == 0 ? "-" : anello::transport::transport_names(member.transport()));
+      line += text(" ", member.transport() == 0 ? "-" : anello::transport::transport_names(member.transport()));
     say(line);
   } catch (const Error& error) {
     say(std::string("error ") + result_name(error.code()) + " " + error.text());

@@ -308,7 +308,7 @@ std::string explain(const std::vector<Snapshot>& shown) {
     std::sort(ranks.begin(), ranks.end(), [](const Snapshot* a, const Snapshot* b) {
       return std::pair(a->who.world_rank, a->who.communicator) < std::pair(b->who.world_rank, b->who.communicator);
     });
-    out += (out.empty() ? "" : "\n") + Paragraph(ranks).write();
+    out += text(out.empty() ? "" : "\n", Paragraph(ranks).write());
   }
   return out;
 }

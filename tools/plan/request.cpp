@@ -119,9 +119,9 @@ std::vector<int> parse_per_host(const std::string& words) {
 
 schedule::Cost Request::cost() const {
   schedule::Cost cost = schedule::typical_cost(topology().network);
-  const auto set = [](schedule::Passage& passage, double latency_us, double gigabits) {
-    if (latency_us >= 0) passage.latency_s = latency_us * 1e-6;
-    if (gigabits > 0) passage.byte_s = 8 / (gigabits * 1e9);
+  const auto set = [](schedule::Passage& passage, double us, double gigabits_per_s) {
+    if (us >= 0) passage.latency_s = us * 1e-6;
+    if (gigabits_per_s > 0) passage.byte_s = 8 / (gigabits_per_s * 1e9);
   };
   set(cost, latency_us, gigabits);
   set(cost.inside, inside_latency_us, inside_gigabits);

@@ -29,7 +29,9 @@ constexpr int kAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
 class Writer {
  public:
   explicit Writer(const std::shared_ptr<VerbsPort>& port)
-      : pages_(kWriteBytes), region_(VerbsDomain::of(port), pages_.memory(), kAccess), pair_(port, {kRequests, kRequests, kAccess, 1}) {}
+      : pages_(kWriteBytes),
+        region_(VerbsDomain::of(port), pages_.memory(), kAccess),
+        pair_(port, {kRequests, kRequests, kAccess, 1}) {}
 
   void connect(const Writer& other) {
     const std::string why_not = pair_.connect(pair_.port().address(), other.pair_.name());
