@@ -1,7 +1,7 @@
 #pragma once
 // Device memory for the host's adapters, which load and store it by themselves: the driver makes a dma-buf of an
-// allocation, and an adapter's driver registers that. What adapters have stored is there for the device's later work
-// once stores_are_seen() has returned.
+// allocation, and an adapter's driver registers that. After stores_are_seen() has returned, the device's later work
+// loads what adapters have stored.
 #include "base/unique_fd.h"
 #include "device/device.h"
 #include "device/mapped_piece.h"
@@ -13,7 +13,7 @@
 namespace anello::device {
 
 struct DmaBuf {
-  UniqueFd file;             // whoever registers it needs it no more afterwards
+  UniqueFd file;             // may be closed once an adapter has registered it
   std::uint64_t offset = 0;  // of the allocation in it
 };
 

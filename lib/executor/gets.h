@@ -9,8 +9,8 @@
 // with an error before that allows no more gets, and the receiver discards a copy that it finishes later.
 //
 // Between hosts an adapter gets the message, if both buffers lie in regions, or in devices' memory that it reaches. The
-// sender gives its buffer out until the
-// answer comes; a send that ends with an error takes it back, which ends a get under way with an error.
+// sender gives its buffer out until the answer comes; a send that ends with an error takes it back, which ends a get
+// under way with an error.
 #include "executor/group.h"
 #include "executor/parts.h"
 #include "messaging/rendezvous.h"

@@ -7,6 +7,7 @@
 #include "transports/verbs/transport.h"
 
 #include <cstdint>
+#include <cstdlib>
 #include <fstream>
 #include <string>
 #include <utility>
@@ -24,6 +25,9 @@ inline VerbsSettings on(const char* device) {
   settings.withdraw_ms = 20'000;  // the devices are emulated
   return settings;
 }
+
+// A shell command of the machine. False: it has failed.
+inline bool run(const std::string& command) { return std::system(command.c_str()) == 0; }
 
 // Both ends exist, and have not heard of each other.
 inline Lane unmet(const char* one = "rxe0", const char* other = "rxe1") {

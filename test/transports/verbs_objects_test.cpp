@@ -3,7 +3,6 @@
 #include "transports/verbs/endpoint.h"
 #include "transports/verbs_lanes.h"
 
-#include <cstdlib>
 #include <fstream>
 #include <set>
 #include <string>
@@ -17,8 +16,6 @@ using namespace anello::transport;
 namespace {
 
 const std::string kRoot = "/sys/fs/cgroup";
-
-bool run(const std::string& command) { return std::system(command.c_str()) == 0; }
 
 // What this process makes on a device from here on.
 class ObjectLimit {

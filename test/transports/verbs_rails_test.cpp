@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <string>
 
 using namespace anello;
@@ -14,8 +13,6 @@ using namespace anello::testing;
 using namespace anello::transport;
 
 namespace {
-
-bool run(const std::string& command) { return std::system(command.c_str()) == 0; }
 
 struct Rails {
   Rails() {

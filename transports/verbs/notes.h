@@ -37,7 +37,6 @@ class NoteExchange {
   enum class News { none, greeting, note, gone, corrupt };
   // Looks once, without waiting.
   News look();
-  bool has_greeted() const { return has_greeted_; }
   const VerbsGreeting& theirs() const { return theirs_; }
   const RailNote& note() const { return note_; }
 

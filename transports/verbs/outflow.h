@@ -33,7 +33,7 @@ class VerbsOutflow {
   void go_on();
   // Nothing is written after it.
   void say_goodbye() { say_once(PieceNumber::kGoodbye, std::uint16_t(next_)); }
-  // PieceNumber::kGoodbye or kNoMemory.
+  // A PieceNumber that comes without a piece and must not be lost.
   void say_once(std::uint8_t what, std::uint16_t count);
 
   // As LaneUser.

@@ -26,8 +26,9 @@ class VerbsRails {
 
   // Tells the peer what it needs. memory: the queue pair for transfers.
   void greet(const RailOffer& memory);
-  // Whether a rail over the port has failed, and not returned; and whether it is open, or the lane has opened without.
+  // Whether the rail over the port has failed, and has not returned.
   bool is_lost(const VerbsPort& port) const;
+  // Whether the peer can receive over the port's rail, or over any if the port has none.
   bool serves(const VerbsPort& port) const;
   // Over which pieces can go now.
   std::size_t count_open() const;
@@ -96,7 +97,7 @@ class VerbsRails {
   std::int64_t timer_ns_ = 0;      // when it ends; 0: never
   std::int64_t dead_link_ns_ = 0;  // since when the last rail waits for its link; 0: it does not
   std::vector<Track> rails_;       // by port, in the order of the greeting
-  bool settled_ = false;           // nothing but a completion, a note that nobody waits for, or an event changes a rail
+  bool settled_ = false;           // no rail changes until a completion, an event, or a note of the peer's own comes
   bool has_opened_ = false;
   bool gone_ = false;  // the peer's socket has ended
   std::string broken_;
