@@ -316,6 +316,17 @@ void Route::arrived(FrameHeader header) {
   }
 }
 
+namespace {
+
+// The error that a communicator had at the rank that has left it. A code that does not exist counts as none.
+Error left_after(const FrameHeader& leave, int ranks) {
+  if (leave.flags > ANELLO_ERR_INTERNAL) return {};
+  const bool is_rank = leave.tag > 0 && leave.tag <= static_cast<std::uint32_t>(ranks);
+  return Error(static_cast<anello_result_t>(leave.flags), {}, is_rank ? static_cast<int>(leave.tag) - 1 : -1);
+}
+
+}  // namespace
+
 void Route::on_note(Flow& flow, const FrameHeader& header, const transport::RemoteAddress& at) {
   switch (static_cast<FrameKind>(header.kind)) {
     case FrameKind::credit:
@@ -329,6 +340,7 @@ void Route::on_note(Flow& flow, const FrameHeader& header, const transport::Remo
       return;
     case FrameKind::leave:
       flow.left_ns = now_ns();
+      flow.left_after = left_after(header, parts_.job.size());
       parts_.fates.note_trouble();
       return;
     case FrameKind::rts:

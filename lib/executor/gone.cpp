@@ -95,7 +95,8 @@ void Supervision::end_what_waits_for(Group& group, int peer, const std::string& 
   };
   for (const OperationFifo* list : {&group.window, &group.matched, &group.getting}) list->each(look);
   group.messages.each_request(look);
-  if (const Flow* flow = group.flows.find(peer)) {
+  const Flow* const flow = group.flows.find(peer);
+  if (flow != nullptr) {
     for (const OperationFifo* list : {&flow->unsent, &flow->requested, &flow->cleared}) list->each(look);
   }
   // An earlier loss may have ended the peer's own call, and then the peer, before this rank has heard of that.
@@ -120,6 +121,11 @@ void Supervision::end_what_waits_for(Group& group, int peer, const std::string& 
       lost ? how + "; it had made another call" : text(name, " made another call, and ", how);
   if (held_up != nullptr && group.differs == peer) {
     fail_by(ANELLO_ERR_MISMATCH, *held_up, another_call);
+  } else if (held_up != nullptr && !lost && flow != nullptr && flow->left_after) {
+    // The account of that error is late, or lost with the rank that forwards it.
+    const Error& there = flow->left_after;
+    if (there.peer() >= 0) world = there.peer();
+    fail_by(there.code(), *held_up, text(name, " ", how, ", which had failed there: ", result_name(there.code())));
   } else if (held_up != nullptr) {
     fail_by(ANELLO_ERR_PEER_LOST, *held_up, lost ? how : text(name, " ", how, " without taking its part in it"));
   } else if (front != nullptr && front->is_on_board() && group.board.differs(peer)) {

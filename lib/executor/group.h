@@ -46,6 +46,7 @@ struct Flow {
   std::array<std::uint32_t, memory::ReadPolicy::kSizes> sent_instead{};
   std::unique_ptr<memory::ReadPolicy> reading;  // of the peer's messages; null: it is on another host
   std::int64_t left_ns = 0;  // when the peer was seen to have destroyed the communicator; 0: it has not
+  Error left_after;          // the error that the communicator had there, without text
   bool turn = false;         // alternates cleared messages and steps
   bool listed = false;       // in route's list of flows with something to send
   Flow* next = nullptr;

@@ -20,7 +20,8 @@ enum class FrameKind : std::uint16_t {
   step = 1,  // a piece of a schedule step's message; sequence and digest name the operation
   credit =
       2,  // argument: bytes that the receiver has consumed of this communicator's frames, of eager in the upper half
-  leave = 3,  // the sender has destroyed the communicator; everything it sent came before
+  leave = 3,  // the sender has destroyed the communicator; everything it sent came before; flags: the error that the
+              // communicator had there, tag: the world rank that the error is about, plus one
   eager = 4,  // a whole small message of send; tag, argument: credit returned as in step
   rts = 5,    // request to send (rendezvous.h): tag, flags: the type, argument: its bytes, sequence: its number at the
               // sender; payload: none, or its RemoteAddress

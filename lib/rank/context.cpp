@@ -120,6 +120,8 @@ Error Context::remove_group(Group& group) {
     transport::FrameHeader leave;
     leave.kind = static_cast<std::uint16_t>(FrameKind::leave);
     leave.communicator = group.id;
+    leave.flags = static_cast<std::uint16_t>(first.code());
+    leave.tag = static_cast<std::uint32_t>(first.peer() + 1);
     Flow& flow = group.flows.to(peer);
     flow.notes.push_back(leave);
     flow.route->list(flow);

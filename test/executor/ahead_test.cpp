@@ -117,3 +117,28 @@ TEST_CASE(
   }
   listener.me.context().remove_group(*apart);
 }
+
+TEST_CASE("a call that waits for a rank that has left gets the error that made it leave, though nobody else tells it") {
+  struct Left {
+    unsigned code, blamed;
+    anello_result_t expected;
+    int about;
+  };
+  const Left left =
+      GENERATE(Left{ANELLO_ERR_MISMATCH, 0, ANELLO_ERR_MISMATCH, 1}, Left{ANELLO_ERR_ABORTED, 1, ANELLO_ERR_ABORTED, 0},
+               Left{ANELLO_ERR_MISMATCH, 9, ANELLO_ERR_MISMATCH, 1},  // there is no such rank
+               Left{ANELLO_OK, 0, ANELLO_ERR_PEER_LOST, 1}, Left{999, 0, ANELLO_ERR_PEER_LOST, 1});
+  CAPTURE(left.code, left.blamed);
+  Listener listener;
+  ScriptedFrame leave = frame_of(FrameKind::leave, 1, 0);
+  leave.header.flags = static_cast<std::uint16_t>(left.code);
+  leave.header.tag = left.blamed;
+  listener.script->push_back(leave);
+  listener.me.context().wait(*listener.waits);
+  REQUIRE(listener.waits->error.code() == left.expected);
+  const Error& error = listener.me.group().error;
+  CHECK(error.peer() == left.about);
+  CHECK_THAT(error.text(),
+             Catch::Contains(left.expected == ANELLO_ERR_PEER_LOST ? "without taking its part in it"
+                                                                   : "which had failed there: ANELLO_ERR_"));
+}
