@@ -281,7 +281,7 @@ TEST_CASE("an adapter gets what lies in a device's memory into another one's", "
   auto sockets = testing::connected(false);
   VerbsEndpoint end(1, memory, std::move(sockets.first)), peer(0, theirs, std::move(sockets.second));
   testing::meet(end, peer);
-  constexpr std::size_t bytes = 5 * VerbsTransfers::kMostPieceBytes + 1;
+  constexpr std::size_t bytes = 5 * VerbsTransferRail::kMostPieceBytes + 1;
   const memory::Space space{memory::Space::Kind::device, 0};
   shift_allocations(512);
   auto* const from = static_cast<std::byte*>(device_allocate(bytes));

@@ -30,7 +30,7 @@ TEST_CASE("verbs keeps the contract of remote memory", "[adapter]") {
 
 namespace {
 
-constexpr std::size_t kPiece = VerbsTransfers::kMostPieceBytes;
+constexpr std::size_t kPiece = VerbsTransferRail::kMostPieceBytes;
 
 // Two ends and a region on each side.
 struct Ends {
@@ -86,8 +86,8 @@ TEST_CASE("a transfer makes as few requests, completions and packets as its size
   CHECK((puts ? counts.reads : counts.writes) == 0);
   CHECK((puts ? counts.bytes : counts.bytes_read) == bytes);
   // The device serves more reads than this transport has under way; each batch is half of those.
-  const std::uint64_t batches = (pieces + VerbsTransfers::kMostUnderWay / VerbsTransfers::kBatches - 1) /
-                                (VerbsTransfers::kMostUnderWay / VerbsTransfers::kBatches);
+  const std::uint64_t batches = (pieces + VerbsTransferRail::kMostUnderWay / VerbsTransferRail::kBatches - 1) /
+                                (VerbsTransferRail::kMostUnderWay / VerbsTransferRail::kBatches);
   CHECK(counts.completions == batches);
   CHECK(ends.end->transfers().batches() == batches);
   CHECK(ends.end->counts().writes == lane.writes);

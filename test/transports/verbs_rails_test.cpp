@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <string>
 
 using namespace anello;
@@ -50,27 +51,39 @@ struct Rails {
       ++frame;
     } while (!holds());
   }
-  // The errno of a transfer from the peer's memory.
-  int get() {
-    constexpr std::size_t kBytes = 3'000'000;
-    const auto from = in_region(kBytes), into = in_region(kBytes);
+  // The peer gives memory out, and tells its keys in a frame.
+  RemoteAddress give_out(const std::shared_ptr<std::byte>& from, std::size_t bytes, std::shared_ptr<const void>* kept,
+                         RemoteMemory::Use use = RemoteMemory::Use::gets) {
     memory::Buffers buffers;
-    std::shared_ptr<const void> kept;
-    const RemoteAddress at = other->give_out({0, -1}, buffers.find(from.get(), kBytes), RemoteMemory::Use::gets, &kept);
-    std::fill_n(from.get(), kBytes, std::byte{7});
-    one->get({{1, -1}, at, into.get(), kBytes, 1});
-    const Deadline limit = Deadline::in_ms(20'000);
+    const RemoteAddress at = other->give_out({0, -1}, buffers.find(from.get(), bytes), use, kept);
+    REQUIRE(bool(at));
+    move_until([] { return true; });
+    return at;
+  }
+  int wait(Token token) {
+    const Deadline limit = Deadline::in_ms(40'000);
     while (!limit.passed()) {
       end->incoming();
       peer->incoming();
-      if (const auto ended = one->poll()) {
-        const bool right =
-            std::all_of(into.get(), into.get() + kBytes, [](std::byte each) { return each == std::byte{7}; });
-        return ended->error == 0 && !right ? -1 : ended->error;
-      }
+      if (const auto ended = one->poll()) return ended->token == token ? ended->error : -1;
     }
     return -2;
   }
+  // The errno of a transfer from the peer's memory. meanwhile: once it is under way.
+  template <class Meanwhile>
+  int get(std::size_t bytes, Meanwhile meanwhile) {
+    const auto from = in_region(bytes), into = in_region(bytes);
+    for (std::size_t i = 0; i < bytes; ++i) from.get()[i] = std::byte(i * 31 >> 3);
+    std::shared_ptr<const void> kept;
+    one->get({{1, -1}, give_out(from, bytes, &kept), into.get(), bytes, 1});
+    meanwhile();
+    const int error = wait(1);
+    return error == 0 && !std::equal(from.get(), from.get() + bytes, into.get()) ? -1 : error;
+  }
+  int get(std::size_t bytes = 3'000'000) {
+    return get(bytes, [] {});
+  }
+  std::uint64_t got_by(std::size_t rail) const { return end->transfers().rails()[rail]->counts().bytes_read; }
   std::string reason() const {
     std::string all;
     for (const auto* each : {end.get(), peer.get()}) all += each->failure() ? each->failure()->text() : "";
@@ -121,7 +134,7 @@ TEST_CASE("a rail whose link goes down loses nothing, and is taken again when th
   const Deadline limit = Deadline::in_ms(15'000);
   rails.move_until([&] { return rails.end->rails_up() == 1 && rails.peer->rails_up() == 1; });
   CHECK_FALSE(limit.passed());
-  CHECK(rails.end->transfers().is_over() == (link != "roce2"));
+  CHECK(rails.get() == 0);
   const std::uint64_t before = sent_by(device);
   rails.move_until([] { return true; });
   CHECK(sent_by(device) - before <= 2);
@@ -129,14 +142,55 @@ TEST_CASE("a rail whose link goes down loses nothing, and is taken again when th
   // What no port has heard of brings nothing back: that takes an event.
   if (!by_an_end) REQUIRE(run("ip link set " + link + " down && ip link set " + link + " up"));
   rails.move_until([&] { return rails.end->rails_up() == 2 && rails.peer->rails_up() == 2; });
-  // Transfers follow the first port.
-  CHECK(rails.end->transfers().is_open());
-  CHECK(rails.peer->transfers().is_open());
+  const std::uint64_t got[2] = {rails.got_by(0), rails.got_by(1)};
   CHECK(rails.get() == 0);
+  CHECK(rails.got_by(0) - got[0] == 1'500'000);
+  CHECK(rails.got_by(1) - got[1] == 1'500'000);
   const std::uint64_t again = sent_by(device);
   for (int i = 0; i < 4; ++i) rails.move_until([] { return true; });
   CHECK(sent_by(device) - again > 50);
   CHECK(rails.end->failure() == nullptr);
+}
+
+TEST_CASE("a long get goes over both rails, and a short one over one", "[adapter]") {
+  Rails rails;
+  constexpr std::size_t kLong = 40'000'001, kShort = VerbsTransfers::kLeastPart;
+  CHECK(rails.get(kLong) == 0);
+  CHECK(rails.got_by(0) + rails.got_by(1) == kLong);
+  CHECK(rails.got_by(0) > kLong / 4);
+  CHECK(rails.got_by(1) > kLong / 4);
+  const std::uint64_t first = rails.got_by(0), second = rails.got_by(1);
+  CHECK(rails.get(kShort) == 0);
+  CHECK((rails.got_by(0) == first) != (rails.got_by(1) == second));
+  CHECK(rails.got_by(0) + rails.got_by(1) == kLong + kShort);
+}
+
+TEST_CASE("a get that loses a rail brings its bytes over the other", "[adapter]") {
+  Rails rails;
+  const std::string link = GENERATE("roce1", "roce2");
+  CAPTURE(link);
+  constexpr std::size_t kBytes = 24'000'000;
+  const std::size_t lost = link == "roce2" ? 1 : 0;
+  CHECK(rails.get(kBytes, [&] { REQUIRE(run("ip link set " + link + " down")); }) == 0);
+  CHECK(rails.end->transfers().rails()[lost]->is_over());
+  CHECK(rails.got_by(1 - lost) > kBytes / 2);
+  REQUIRE(run("ip link set " + link + " up"));
+  rails.move_until([&] { return rails.end->rails_up() == 2 && rails.peer->rails_up() == 2; });
+}
+
+TEST_CASE("memory that its owner takes back is out of reach over every rail", "[adapter]") {
+  Rails rails;
+  constexpr std::size_t kBytes = 1'000'000;
+  const auto from = in_region(kBytes), into = in_region(kBytes);
+  std::shared_ptr<const void> kept;
+  const RemoteAddress at = rails.give_out(from, kBytes, &kept);
+  rails.other->take_back(at);
+  for (const auto& each : rails.other->with_registrations(rails.other->ports()))
+    CHECK(each.registrations->registered_bytes() == 0);
+  rails.one->get({{1, -1}, at, into.get(), kBytes, 1});
+  CHECK(rails.wait(1) == ECONNABORTED);
+  CHECK(rails.end->transfers().is_over());
+  rails.move_until([&] { return rails.peer->transfers().is_over(); });
 }
 
 TEST_CASE("an address that goes away and comes back, perhaps at another place, brings its rail back", "[adapter]") {

@@ -117,10 +117,61 @@ TEST_CASE("a frame that announces more than any has is corrupt") {
   CHECK(inflow.corrupt());
 }
 
+TEST_CASE("keys that the peer tells come before the frame behind them, and are no frame for the lane's user") {
+  std::vector<std::byte> ring(kLaneRingBytes);
+  const auto put = [&](std::size_t slot, std::uint32_t bytes, FrameUse use, const void* payload) {
+    FrameHeader header;
+    header.bytes = bytes;
+    header.tag = std::uint32_t(slot);
+    std::memcpy(ring.data() + slot * kSlotBytes, &header, sizeof header);
+    std::memcpy(ring.data() + slot * kSlotBytes + sizeof header, &use, sizeof use);
+    if (payload != nullptr) std::memcpy(ring.data() + slot * kSlotBytes + kFrameHead, payload, bytes);
+  };
+  const MemoryKeys keys{std::uint64_t{5} << 32 | 77, {77, 88}};
+  put(0, sizeof keys, FrameUse::keys, &keys);
+  put(1, 0, FrameUse::user, nullptr);
+  VerbsInflow inflow(ring.data());
+  CHECK(inflow.arrive(0, 2));
+  REQUIRE(inflow.has_more());
+  const FrameHeader* const header = inflow.incoming();
+  REQUIRE(header != nullptr);
+  CHECK(header->tag == 1);
+  REQUIRE(inflow.keys().size() == 1);
+  CHECK(inflow.keys().front() == keys);
+  CHECK(inflow.owed() == 1);
+  CHECK(inflow.incoming() == nullptr);
+  CHECK(inflow.owed() == 2);
+  // Neither may have another length, nor may there be other uses.
+  for (const bool is_long : {true, false}) {
+    put(2, is_long ? sizeof keys + 1 : 0, is_long ? FrameUse::keys : FrameUse(2), nullptr);
+    VerbsInflow wrong(ring.data() + 2 * kSlotBytes);
+    CHECK(wrong.arrive(0, 1));
+    CHECK(wrong.incoming() == nullptr);
+    CHECK(wrong.corrupt());
+  }
+}
+
+TEST_CASE("both ends forget keys at the same note, and only news is told") {
+  KeyBook book;
+  const auto keys = [](std::uint64_t name) { return MemoryKeys{name, {std::uint32_t(name), std::uint32_t(name + 1)}}; };
+  for (std::uint64_t name = 1; name <= KeyBook::kMost; ++name) REQUIRE(book.note(keys(name)));
+  CHECK_FALSE(book.note(keys(1)));
+  CHECK(book.find(1, 1) == 2);
+  CHECK(book.find(1, 2) == 0);
+  MemoryKeys other = keys(1);
+  other.of_port[1] = 9;
+  CHECK(book.note(other));
+  CHECK(book.find(1, 1) == 9);
+  CHECK(book.note(keys(KeyBook::kMost + 1)));
+  CHECK(book.find(1, 1) == 0);
+  CHECK(book.find(1, 0) == 1);  // its name has it
+  CHECK(book.note(keys(1)));
+}
+
 TEST_CASE("a greeting with impossible values is refused") {
   VerbsGreeting right;
   right.ports = 2;
-  for (RailOffer* offer : {&right.offers[0], &right.offers[1], &right.memory})
+  for (RailOffer* offer : {&right.offers[0], &right.offers[1]})
     offer->port = address_of(PortAddress::kEthernet, {0x20, 1});
   right.offers[0].pair.number = 17;
   CHECK_FALSE(right.is_right());  // the second has no queue pair
@@ -132,7 +183,7 @@ TEST_CASE("a greeting with impossible values is refused") {
   other_ring.ring_slots = kSlots * 2;
   other_pair.offers[1].pair.number = 0x1000000;
   other_mtu.offers[0].port.mtu = 6;
-  other_memory.memory.pair.first_packet = 0x1000000;
+  other_memory.offers[1].memory.first_packet = 0x1000000;
   no_port.ports = 0;
   many_ports.ports = kMostRails + 1;
   for (const VerbsGreeting& wrong : {other_magic, other_ring, other_pair, other_mtu, other_memory, no_port, many_ports})

@@ -24,12 +24,11 @@ VerbsEndpoint::VerbsEndpoint(int peer, VerbsRemoteMemory& memory, UniqueFd socke
     : peer_(peer),
       memory_(memory),
       rails_(peer, memory.ports(), std::move(socket), *this),
-      transfers_(peer, memory.port(), memory.registrations()),
+      transfers_(peer, memory.with_registrations(rails_.ports())),
       in_(rails_.ring()),
       out_(rails_, in_),
       spare_(std::make_unique_for_overwrite<std::byte[]>(kMaxFrameBytes)) {
-  if (!transfers_.is_over()) rails_.watch(transfers_.descriptor());
-  rails_.greet({memory.port()->address(), transfers_.name(), 0});
+  rails_.greet();
   memory_.add(peer, transfers_);
 }
 
@@ -43,7 +42,7 @@ VerbsEndpoint::~VerbsEndpoint() {
 // Both ends may close at once: who hears that the other has left waits no longer.
 void VerbsEndpoint::finish_sending() {
   if (!rails_.has_opened() || is_over() || rails_.is_peer_gone()) return;
-  told_no_memory_ = true;
+  is_closing_ = true;
   out_.say_goodbye();
   const Deadline limit = Deadline::in_ms(kLastPiecesMs);
   while (!is_over() && !rails_.is_peer_gone() && !out_.is_done() && !limit.passed()) {
@@ -71,29 +70,36 @@ void VerbsEndpoint::look() {
 }
 
 void VerbsEndpoint::look_at_transfers() {
-  if (!rails_.has_opened() || told_no_memory_) return;
-  if (rails_.is_lost(*memory_.port())) transfers_.give_up("their port is lost");
-  if (!transfers_.is_over()) {
-    if (rails_.serves(*memory_.port())) transfers_.open();
-    return;
+  if (!rails_.has_opened() || is_closing_) return;
+  for (std::size_t i = 0; i < transfers_.rails().size(); ++i) {
+    VerbsTransferRail& rail = *transfers_.rails()[i];
+    if (rails_.is_lost(rail.port())) transfers_.lose(rail, "their port is lost");
+    if (!rail.is_over() && rails_.serves(rail.port())) rail.open();
+    if (!rail.must_tell_end()) continue;
+    // The peer's adapter would ask one that does not answer for seconds.
+    rail.has_told_end();
+    out_.say_once({PieceNumber::kNoMemory, std::uint8_t(i), rail.round()});
   }
-  // The peer's adapter would ask one that does not answer for seconds.
-  told_no_memory_ = true;
-  out_.say_once(PieceNumber::kNoMemory, memory_round_);
 }
 
-VerbsPairName VerbsEndpoint::returns(const VerbsPort& port) {
-  if (&port != memory_.port().get()) return {};
-  transfers_.give_up("their port was lost");
-  transfers_.renew();
-  ++memory_round_;
-  told_no_memory_ = false;
-  if (!transfers_.is_over()) rails_.watch(transfers_.descriptor());
-  return transfers_.name();
+VerbsPairName VerbsEndpoint::offers(const VerbsPort& port) {
+  VerbsTransferRail* const rail = transfers_.find(port);
+  if (rail == nullptr) return {};
+  const VerbsPairName name = transfers_.offer(*rail);
+  if (!rail->is_over()) rails_.watch(rail->descriptor());
+  return name;
 }
 
-void VerbsEndpoint::peer_returns(const VerbsPort& port, const PortAddress& theirs, const VerbsPairName& memory) {
-  if (&port == memory_.port().get()) transfers_.connect(theirs, memory);
+void VerbsEndpoint::is_offered(const VerbsPort& port, std::size_t partner, const RailOffer& theirs) {
+  VerbsTransferRail* const rail = transfers_.find(port);
+  if (rail != nullptr) transfers_.connect(*rail, partner, theirs.port, theirs.memory);
+}
+
+// The peer's transfers over that port have ended. Those of an older round are over here, too.
+void VerbsEndpoint::peer_has_no_memory(std::size_t port, std::uint16_t round) {
+  for (const auto& rail : transfers_.rails()) {
+    if (rail->partner() == port && rail->round() == round) transfers_.lose(*rail, "they have failed at the peer");
+  }
 }
 
 void VerbsEndpoint::came(std::uint32_t value) {
@@ -104,8 +110,7 @@ void VerbsEndpoint::came(std::uint32_t value) {
     return transfers_.give_up("the peer closed the lane");
   }
   if (number.slots == PieceNumber::kNoMemory) {
-    if (number.count == memory_round_) transfers_.give_up("they have failed at the peer");
-    return;
+    return peer_has_no_memory(number.at, number.count);
   }
   if (in_.arrive(number.at, number.slots) && out_.take_credit(number.count)) return;
   failure_ = Error(ANELLO_ERR_CORRUPT,
@@ -151,9 +156,21 @@ std::string VerbsEndpoint::trouble() const {
 bool VerbsEndpoint::write(const FrameHeader& header, const std::byte* payload) {
   if (is_over()) return false;
   if (!out_.has_room_for(header.bytes)) progress();
-  if (out_.write(header, payload)) return true;
+  if (tell_keys() && out_.write(header, payload)) return true;
   progress();
-  return !is_over() && out_.has_room() && out_.write(header, payload);
+  return !is_over() && out_.has_room() && tell_keys() && out_.write(header, payload);
+}
+
+// They come before the address that needs them. False: there is no room.
+bool VerbsEndpoint::tell_keys() {
+  while (!out_.mid_frame() && transfers_.next_untold() != nullptr) {
+    FrameHeader header;
+    header.bytes = sizeof(MemoryKeys);
+    const auto* const payload = reinterpret_cast<const std::byte*>(transfers_.next_untold());
+    if (!out_.write(header, payload, FrameUse::keys)) return false;  // it has one slot
+    transfers_.told();
+  }
+  return true;
 }
 
 bool VerbsEndpoint::send(const FrameHeader& header, const std::byte* payload) {
@@ -195,6 +212,8 @@ const FrameHeader* VerbsEndpoint::incoming() {
   if (failure_) return nullptr;
   if (!in_.has_more()) progress();
   const FrameHeader* const header = in_.incoming();
+  for (const MemoryKeys& keys : in_.keys()) transfers_.learn(keys);
+  in_.keys().clear();
   if (header != nullptr) return header;
   fail_if_over();
   return nullptr;

@@ -43,16 +43,17 @@ class VerbsEndpoint final : public Endpoint, private LaneUser {
   const VerbsTransfers& transfers() const { return transfers_; }
 
  private:
-  void met(const VerbsGreeting& theirs) override { transfers_.connect(theirs.memory.port, theirs.memory.pair); }
   void came(std::uint32_t number) override;
   void sent(const LanePiece& piece) override { out_.sent(piece); }
   void lost(const LanePiece& piece) override { out_.lost(piece); }
-  VerbsPairName returns(const VerbsPort& port) override;
-  void peer_returns(const VerbsPort& port, const PortAddress& theirs, const VerbsPairName& memory) override;
+  VerbsPairName offers(const VerbsPort& port) override;
+  void is_offered(const VerbsPort& port, std::size_t partner, const RailOffer& theirs) override;
 
   void progress();
   void look();
   void look_at_transfers();
+  void peer_has_no_memory(std::size_t port, std::uint16_t round);
+  bool tell_keys();
   bool write(const FrameHeader& header, const std::byte* payload);
   // The peer has said goodbye, and all that it sent before has come.
   bool is_closed() const { return says_goodbye_ && std::uint16_t(in_.came()) == sent_there_; }
@@ -76,8 +77,7 @@ class VerbsEndpoint final : public Endpoint, private LaneUser {
   std::int64_t looked_ns_ = 0;
   bool says_goodbye_ = false;  // the peer, which has sent so many slots in all, modulo 2^16:
   std::uint16_t sent_there_ = 0;
-  std::uint16_t memory_round_ = 0;  // how often the transfers have had a new queue pair
-  bool told_no_memory_ = false;
+  bool is_closing_ = false;
   Error failure_;
 };
 

@@ -5,12 +5,11 @@
 namespace anello::transport {
 
 bool RailOffer::is_right() const {
-  return pair.number > 0 && pair.is_right() && PortAddress::from(port.bytes()).has_value();
+  return pair.number > 0 && pair.is_right() && memory.is_right() && PortAddress::from(port.bytes()).has_value();
 }
 
 bool VerbsGreeting::is_right() const {
-  return magic == kMagic && ring_slots == kSlots && memory.pair.is_right() &&
-         PortAddress::from(memory.port.bytes()).has_value() && ports >= 1 && ports <= kMostRails &&
+  return magic == kMagic && ring_slots == kSlots && ports >= 1 && ports <= kMostRails &&
          std::all_of(offers.begin(), offers.begin() + ports, [](const RailOffer& each) { return each.is_right(); });
 }
 

@@ -20,32 +20,30 @@ struct VerbsPairName {
   bool is_right() const { return number <= 0xffffff && first_packet <= 0xffffff; }
 };
 
-// A port, a queue pair there, and the key with which the peer writes the ring through it. All structs are
-// little-endian.
+// A port, a queue pair there for the lane and, if it has a number, one for transfers (transfer_rail.h), and the key
+// with which the peer writes the ring through it. All structs are little-endian.
 struct RailOffer {
   PortAddress port;
   VerbsPairName pair;
+  VerbsPairName memory;
   std::uint32_t ring_key = 0;
 
   bool is_right() const;
 };
-static_assert(sizeof(RailOffer) == 40);
-
-inline constexpr std::size_t kMostRails = 8;
+static_assert(sizeof(RailOffer) == 52);
 
 struct VerbsGreeting {
-  static constexpr std::uint64_t kMagic = 0x33736272'65766e61;  // "anverbs3"
+  static constexpr std::uint64_t kMagic = 0x34736272'65766e61;  // "anverbs4"
 
   std::uint64_t magic = kMagic;
   std::uint64_t ring = 0;  // the receiver's
   std::uint32_t ring_slots = kSlots;
   std::uint32_t ports = 0;
-  RailOffer memory;  // for transfers (transfers.h), with or without a queue pair
   std::array<RailOffer, kMostRails> offers{};
 
   bool is_right() const;
 };
-static_assert(sizeof(VerbsGreeting) == 24 + (1 + kMostRails) * sizeof(RailOffer));
+static_assert(sizeof(VerbsGreeting) == 24 + kMostRails * sizeof(RailOffer));
 
 // For each of this end's ports the peer's that goes with it, or -1. The first of a kind and subnet goes with the peer's
 // first of the same, the second with the second; so both ends find the same.

@@ -23,20 +23,36 @@ const FrameHeader* VerbsInflow::incoming() {
     current_ = false;
     free_ = next_;
   }
-  if (next_ == came() || corrupt_) return nullptr;
-  std::memcpy(&header_, ring_ + next_ % kSlots * kSlotBytes, sizeof header_);
+  while (next_ != came() && !corrupt_) {
+    if (begin_frame()) return &header_;
+  }
+  return nullptr;
+}
+
+// False: it was the transport's own, or is none.
+bool VerbsInflow::begin_frame() {
+  const std::byte* const head = ring_ + next_ % kSlots * kSlotBytes;
+  FrameUse use{};
+  std::memcpy(&header_, head, sizeof header_);
+  std::memcpy(&use, head + sizeof header_, sizeof use);
   // The checked length must also be the used one, even if the peer writes to the slot at this moment.
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  if (header_.bytes > kMaxFrameBytes) {
+  const bool is_user = use == FrameUse::user && header_.bytes <= kMaxFrameBytes;
+  if (!is_user && (use != FrameUse::keys || header_.bytes != sizeof(MemoryKeys))) {
     corrupt_ = true;
-    return nullptr;
+    return false;
+  }
+  if (!is_user) {
+    std::memcpy(&keys_.emplace_back(), head + kFrameHead, sizeof(MemoryKeys));  // in the frame's only slot
+    free_ = ++next_;
+    return false;
   }
   payload_ = next_ * kSlotBytes + kFrameHead;
   next_ += slots_of(kFrameHead + header_.bytes);
   consumed_ = 0;
   reported_ = came();
   current_ = true;
-  return &header_;
+  return true;
 }
 
 std::size_t VerbsInflow::arrived() const {

@@ -2,10 +2,12 @@
 // The receiving half of a lane over verbs: the ring that the peer writes (lane_shape.h). What the peer wrote is copied
 // once and bounded before use.
 #include "transports/verbs/lane_shape.h"
+#include "transports/verbs/memory_keys.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace anello::transport {
 
@@ -21,8 +23,9 @@ class VerbsInflow {
   // All that have been freed since the lane began, modulo 2^16: the peer is told now.
   std::uint16_t take_credit();
 
-  // As in Endpoint.
+  // As in Endpoint. Passes over the transport's own frames, whose contents it keeps.
   const FrameHeader* incoming();
+  std::vector<MemoryKeys>& keys() { return keys_; }
   std::size_t remaining() const { return current_ ? header_.bytes - consumed_ : 0; }
   std::size_t receive(std::byte* into, std::size_t bytes);
   std::span<const std::byte> view();
@@ -36,6 +39,7 @@ class VerbsInflow {
   bool corrupt() const { return corrupt_; }
 
  private:
+  bool begin_frame();
   // Slots are counted from the lane's beginning.
   SlotMarks marks_;             // those that have come
   std::uint64_t reported_ = 0;  // came() at the last look at the current frame
@@ -50,6 +54,7 @@ class VerbsInflow {
   std::size_t consumed_ = 0;
   bool current_ = false;
   bool corrupt_ = false;
+  std::vector<MemoryKeys> keys_;  // that the peer has told since they were taken
 };
 
 }  // namespace anello::transport

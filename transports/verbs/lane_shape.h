@@ -2,7 +2,7 @@
 // How a lane over verbs moves frames. The receiver has a ring of slots in its memory; the sender has one like it, from
 // which the adapter reads. A frame begins at a slot:
 //
-//   | FrameHeader 40 | 8 unused | payload .. | rest of its last slot unused |   next frame at the next slot
+//   | FrameHeader 40 | FrameUse 8 | payload .. | rest of its last slot unused |   next frame at the next slot
 //
 // The sender copies it to its own ring, and writes it in pieces of whole slots (the last may be shorter) to the same
 // place of the receiver's: RDMA WRITE WITH IMMEDIATE. Its number says which slots have come, and how many slots of the
@@ -22,11 +22,18 @@
 
 namespace anello::transport {
 
+inline constexpr std::size_t kMostRails = 8;
 inline constexpr std::size_t kSlotBytes = 2048;
 inline constexpr std::uint32_t kSlots = 256;
 inline constexpr std::size_t kLaneRingBytes = kSlots * kSlotBytes;
 inline constexpr std::size_t kFrameHead = 48;  // a payload is aligned for any type
-static_assert(sizeof(FrameHeader) <= kFrameHead && kFrameHead % 16 == 0);
+static_assert(sizeof(FrameHeader) + sizeof(std::uint64_t) == kFrameHead && kFrameHead % 16 == 0);
+
+// Whose frame it is.
+enum class FrameUse : std::uint64_t {
+  user = 0,
+  keys = 1,  // the transport's own: payload: MemoryKeys (memory_keys.h)
+};
 
 // A piece is under way while the next is copied.
 inline constexpr std::uint32_t kPieceSlots = 32;
@@ -34,7 +41,7 @@ inline constexpr std::size_t kPieceBytes = kPieceSlots * kSlotBytes;
 
 inline constexpr std::uint32_t kCreditSlots = kSlots / 4;  // returned without data
 // Numbers without a piece: those with credit that the peer has not read yet, and those that are said once.
-inline constexpr std::uint32_t kSentOnce = 2;
+inline constexpr std::uint32_t kSentOnce = 1 + kMostRails;
 inline constexpr std::uint32_t kSpareRequests = 2 * kSlots / kCreditSlots + kSentOnce;
 inline constexpr int kLaneRequests = kSlots + kSpareRequests;  // in either direction
 inline constexpr int kLaneCompletions = 2 * kLaneRequests;
@@ -48,8 +55,9 @@ struct PieceNumber {
   std::uint16_t count = 0;  // credit: slots that have been freed since the lane began, modulo 2^16
 
   // Instead of slots. They come without a piece.
-  static constexpr std::uint8_t kGoodbye = 255;   // the sender has closed the lane; count: slots that it has sent
-  static constexpr std::uint8_t kNoMemory = 254;  // its queue pair for memory has failed (transfers.h); count: which
+  static constexpr std::uint8_t kGoodbye = 255;  // the sender has closed the lane; count: slots that it has sent
+  // A queue pair for transfers has failed; at: its port's place in the sender's greeting, count: which one.
+  static constexpr std::uint8_t kNoMemory = 254;
   bool is_said_once() const { return slots >= kNoMemory; }
   std::uint32_t value() const { return std::uint32_t(slots) << 24 | std::uint32_t(at) << 16 | count; }
   static PieceNumber from(std::uint32_t value) {

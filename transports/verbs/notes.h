@@ -19,7 +19,6 @@ struct RailNote {
   std::uint32_t port = 0;  // the sender's: its place in the sender's greeting
   std::uint64_t came = 0;  // down: immediates that have come to the sender's queue pair
   RailOffer offered;       // offer
-  VerbsPairName memory;    // offer: a new queue pair for transfers over that port, if it has a number
   std::uint32_t spare = 0;
 
   bool is_right(std::size_t ports) const;

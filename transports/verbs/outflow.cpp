@@ -13,20 +13,21 @@ VerbsOutflow::VerbsOutflow(VerbsRails& rails, VerbsInflow& inflow) : rails_(rail
 std::uint32_t VerbsOutflow::room() const { return kSlots - std::uint32_t(next_ - std::min(credited_, sent_.passed())); }
 
 // Returns the bytes of the next piece of the frame.
-std::size_t VerbsOutflow::copy_piece(const FrameHeader& header, const std::byte* payload, std::size_t most) {
+std::size_t VerbsOutflow::copy_piece(const FrameHeader& header, const std::byte* payload, FrameUse use,
+                                     std::size_t most) {
   std::byte* to = rails_.staging() + next_ % kSlots * kSlotBytes;
   const std::size_t bytes = std::min(kFrameHead + header.bytes - begun_, most);
   std::size_t head = 0;
   if (begun_ == 0) {
     std::memcpy(to, &header, sizeof header);
-    std::memset(to + sizeof header, 0, kFrameHead - sizeof header);
+    std::memcpy(to + sizeof header, &use, sizeof use);
     head = kFrameHead;
   }
   if (bytes > head) std::memcpy(to + head, payload + (begun_ + head - kFrameHead), bytes - head);
   return bytes;
 }
 
-bool VerbsOutflow::write(const FrameHeader& header, const std::byte* payload) {
+bool VerbsOutflow::write(const FrameHeader& header, const std::byte* payload, FrameUse use) {
   const std::size_t total = kFrameHead + header.bytes;
   starved_ = false;
   do {
@@ -36,7 +37,7 @@ bool VerbsOutflow::write(const FrameHeader& header, const std::byte* payload) {
       starved_ = true;
       return false;
     }
-    const std::size_t bytes = copy_piece(header, payload, slots * kSlotBytes);
+    const std::size_t bytes = copy_piece(header, payload, use, slots * kSlotBytes);
     begun_ += bytes;
     stage(bytes);
   } while (begun_ < total);
@@ -76,9 +77,9 @@ void VerbsOutflow::go_on() {
   post({});
 }
 
-void VerbsOutflow::say_once(std::uint8_t what, std::uint16_t count) {
+void VerbsOutflow::say_once(const PieceNumber& number) {
   ++numbers_;
-  post({0, 0, {what, 0, count}});
+  post({0, 0, number});
 }
 
 void VerbsOutflow::sent(const LanePiece& piece) {

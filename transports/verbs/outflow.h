@@ -17,7 +17,7 @@ class VerbsOutflow {
   VerbsOutflow(VerbsRails& rails, VerbsInflow& inflow);
 
   // As Endpoint::send.
-  bool write(const FrameHeader& header, const std::byte* payload);
+  bool write(const FrameHeader& header, const std::byte* payload, FrameUse use = FrameUse::user);
   bool mid_frame() const { return begun_ > 0; }
   std::size_t payload_taken() const { return begun_ == 0 ? 0 : begun_ - kFrameHead; }
   bool starved() const { return starved_; }  // the last write found no room for all of its frame
@@ -32,9 +32,9 @@ class VerbsOutflow {
   // Posts what has waited for a rail, and returns credit without data if the peer may wait for it.
   void go_on();
   // Nothing is written after it.
-  void say_goodbye() { say_once(PieceNumber::kGoodbye, std::uint16_t(next_)); }
+  void say_goodbye() { say_once({PieceNumber::kGoodbye, 0, std::uint16_t(next_)}); }
   // A PieceNumber that comes without a piece and must not be lost.
-  void say_once(std::uint8_t what, std::uint16_t count);
+  void say_once(const PieceNumber& number);
 
   // As LaneUser.
   void sent(const LanePiece& piece);
@@ -44,7 +44,7 @@ class VerbsOutflow {
 
  private:
   std::uint32_t room() const;
-  std::size_t copy_piece(const FrameHeader& header, const std::byte* payload, std::size_t most);
+  std::size_t copy_piece(const FrameHeader& header, const std::byte* payload, FrameUse use, std::size_t most);
   void stage(std::size_t bytes);
   void post(const LanePiece& piece);
   bool try_to_post(const LanePiece& piece);

@@ -20,6 +20,15 @@ struct VerbsCounts {
   std::uint64_t reads = 0;
   std::uint64_t bytes_read = 0;
   std::uint64_t completions = 0;
+
+  VerbsCounts& operator+=(const VerbsCounts& more) {
+    writes += more.writes;
+    bytes += more.bytes;
+    reads += more.reads;
+    bytes_read += more.bytes_read;
+    completions += more.completions;
+    return *this;
+  }
 };
 
 struct VerbsPairShape {

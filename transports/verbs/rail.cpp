@@ -30,7 +30,7 @@ void VerbsRail::make() {
   state_ = State::made;
 }
 
-RailOffer VerbsRail::offer() const { return {port_->address(), pair_->name(), ring_here_.remote_key()}; }
+RailOffer VerbsRail::offer() const { return {port_->address(), pair_->name(), {}, ring_here_.remote_key()}; }
 
 std::string VerbsRail::connect(const RailOffer& theirs) {
   std::string why_not = pair_->connect(theirs.port, theirs.pair);

@@ -28,18 +28,17 @@ namespace anello::transport {
 class LaneUser {
  public:
   virtual ~LaneUser() = default;
-  // The peer's greeting has come. It is not told before this returns.
-  virtual void met(const VerbsGreeting& theirs) = 0;
   // The peer's number, perhaps with a piece.
   virtual void came(std::uint32_t number) = 0;
   // The piece is at the peer.
   virtual void sent(const LanePiece& piece) = 0;
   // The piece has not come to the peer, and never will.
   virtual void lost(const LanePiece& piece) = 0;
-  // The port is to serve a rail again. Returns a new queue pair for transfers, if it has them.
-  virtual VerbsPairName returns(const VerbsPort& port) = 0;
-  // So is the peer's port that goes with it, which has that address and queue pair now.
-  virtual void peer_returns(const VerbsPort& port, const PortAddress& theirs, const VerbsPairName& memory) = 0;
+  // The port is to serve a rail, for the first time or again. Returns a new queue pair for transfers, if it has them.
+  virtual VerbsPairName offers(const VerbsPort& port) = 0;
+  // So is the peer's port that goes with it, whose place in the peer's greeting is partner. The peer is not told of the
+  // rail before this returns.
+  virtual void is_offered(const VerbsPort& port, std::size_t partner, const RailOffer& theirs) = 0;
 };
 
 class VerbsRail {

@@ -71,11 +71,22 @@ std::string VerbsRails::name() const {
 
 // ---- Meeting ----
 
-void VerbsRails::greet(const RailOffer& memory) {
+VerbsPorts VerbsRails::ports() const {
+  VerbsPorts ports;
+  for (const Track& track : rails_) ports.push_back(track.rail->port());
+  return ports;
+}
+
+RailOffer VerbsRails::offer_of(const Track& track) {
+  RailOffer offer = track.rail->offer();
+  offer.memory = lane_.offers(*track.rail->port());
+  return offer;
+}
+
+void VerbsRails::greet() {
   VerbsGreeting mine;
   mine.ring = reinterpret_cast<std::uintptr_t>(ring_.data());
-  mine.memory = memory;
-  for (const Track& track : rails_) mine.offers[mine.ports++] = track.rail->offer();
+  for (const Track& track : rails_) mine.offers[mine.ports++] = offer_of(track);
   // A peer that is gone already is found when its greeting is awaited.
   notes_.say(mine);
 }
@@ -84,7 +95,6 @@ void VerbsRails::meet() {
   std::vector<PortAddress> mine, others;
   const VerbsGreeting& greeting = notes_.theirs();
   for (const Track& track : rails_) mine.push_back(track.rail->offer().port);
-  lane_.met(greeting);
   for (std::uint32_t i = 0; i < greeting.ports; ++i) others.push_back(greeting.offers[i].port);
   const std::vector<int> partners = match_ports(mine, others);
   for (std::size_t i = 0; i < rails_.size(); ++i) rails_[i].partner = partners[i];
@@ -101,7 +111,7 @@ void VerbsRails::meet() {
 
 void VerbsRails::connect(Track& track) {
   track.has_offer = false;
-  if (track.memory.number > 0) lane_.peer_returns(*track.rail->port(), track.theirs.port, track.memory);
+  lane_.is_offered(*track.rail->port(), std::size_t(track.partner), track.theirs);
   const std::string why_not = track.rail->connect(track.theirs);
   if (!why_not.empty()) return track.rail->stop(why_not);
   tell(RailNote::ready, track);
@@ -120,12 +130,7 @@ void VerbsRails::tell(RailNote::Kind kind, const Track& track) {
   note.kind = kind;
   note.port = std::uint32_t(&track - rails_.data());
   note.came = track.rail->came();
-  if (kind == RailNote::offer) {
-    note.offered = track.rail->offer();
-    const VerbsGreeting& greeting = notes_.theirs();
-    const bool has_both = greeting.offers[std::size_t(track.partner)].port.bytes() == greeting.memory.port.bytes();
-    if (has_both) note.memory = lane_.returns(*track.rail->port());
-  }
+  if (kind == RailNote::offer) note.offered = offer_of(track);
   if (!notes_.say(note)) gone_ = true;
 }
 
@@ -160,7 +165,6 @@ void VerbsRails::take(const RailNote& note) {
       return rail.stop("the peer's end has failed");
     case RailNote::offer:
       track->theirs = note.offered;
-      track->memory = note.memory;
       track->has_offer = true;
       // Its next note says that it is connected.
       if (rail.state() == VerbsRail::State::made) connect(*track);
@@ -281,7 +285,7 @@ bool VerbsRails::is_lost(const VerbsPort& port) const {
 
 bool VerbsRails::serves(const VerbsPort& port) const {
   const VerbsRail* const rail = find(port);
-  return rail != nullptr ? rail->state() == VerbsRail::State::open : has_opened_;
+  return rail != nullptr && rail->state() == VerbsRail::State::open;
 }
 
 // Of the rail that was lost last.
@@ -367,12 +371,7 @@ void VerbsRails::drain() {
 
 VerbsCounts VerbsRails::counts() const {
   VerbsCounts all;
-  for (const Track& track : rails_) {
-    const VerbsCounts& counts = track.rail->counts();
-    all.writes += counts.writes;
-    all.bytes += counts.bytes;
-    all.completions += counts.completions;
-  }
+  for (const Track& track : rails_) all += track.rail->counts();
   return all;
 }
 

@@ -24,11 +24,13 @@ class VerbsRails {
   std::byte* ring() const { return ring_.data(); }        // the peer writes it
   std::byte* staging() const { return staging_.data(); }  // adapters read it
 
-  // Tells the peer what it needs. memory: the queue pair for transfers.
-  void greet(const RailOffer& memory);
+  // In the order of the greeting.
+  VerbsPorts ports() const;
+  // Tells the peer what it needs.
+  void greet();
   // Whether the rail over the port has failed, and has not returned.
   bool is_lost(const VerbsPort& port) const;
-  // Whether the peer can receive over the port's rail, or over any if the port has none.
+  // Whether the peer can receive over the port's rail.
   bool serves(const VerbsPort& port) const;
   // Over which pieces can go now.
   std::size_t count_open() const;
@@ -61,8 +63,7 @@ class VerbsRails {
   struct Track {
     std::unique_ptr<VerbsRail> rail;
     int partner = -1;        // the peer's port
-    RailOffer theirs;        // its queue pair
-    VerbsPairName memory;    // the peer's for transfers, offered with it
+    RailOffer theirs;        // its queue pairs
     bool has_offer = false;  // that has not been used
     // Each end says once for each loss of the rail that it has ended, and how much had come to it.
     bool has_told = false, is_told = false;
@@ -70,6 +71,7 @@ class VerbsRails {
   };
 
   void read_notes();
+  RailOffer offer_of(const Track& track);
   void meet();
   void take(const RailNote& note);
   void connect(Track& track);

@@ -206,15 +206,26 @@ bool VerbsRegistrations::let_go_of_oldest() {
   return true;
 }
 
-void VerbsRegistrations::end(std::uint32_t remote_key) {
+std::optional<VerbsRegistrations::Name> VerbsRegistrations::end(std::uint32_t remote_key) {
   const std::lock_guard held(mutex_);
-  for (auto each = entries_.begin(); each != entries_.end(); ++each) {
-    if (each->second.held->remote_key() != remote_key) continue;
-    each->second.held->end();
-    bytes_ -= each->second.held->bytes();
-    entries_.erase(each);
-    return;
-  }
+  const auto found = std::find_if(entries_.begin(), entries_.end(), [remote_key](const auto& each) {
+    return each.second.held->remote_key() == remote_key;
+  });
+  if (found == entries_.end()) return std::nullopt;
+  const Name name = found->first;
+  end(found);
+  return name;
+}
+
+void VerbsRegistrations::end(const Name& name) {
+  const std::lock_guard held(mutex_);
+  if (const auto found = entries_.find(name); found != entries_.end()) end(found);
+}
+
+void VerbsRegistrations::end(std::map<Name, Entry>::iterator entry) {
+  entry->second.held->end();
+  bytes_ -= entry->second.held->bytes();
+  entries_.erase(entry);
 }
 
 void VerbsRegistrations::region_ends(std::uint64_t region) {

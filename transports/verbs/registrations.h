@@ -17,6 +17,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -88,8 +89,12 @@ class VerbsRegistrations final : private memory::RegionUser {
   // The registration of the region or the device's allocation that holds the buffer; null if there is none, or if it
   // cannot be registered, for which the log has the reason once. Whoever holds it keeps it registered.
   Held of(const memory::Buffer& buffer, VerbsAccess access);
-  // Ends those with this key at once.
-  void end(std::uint32_t remote_key);
+  // Names memory alike for every port.
+  enum class What : std::uint8_t { region, allocation };
+  using Name = std::tuple<What, std::uint64_t, VerbsAccess>;  // with the region's identity or the allocation's number
+  // End a registration at once: the one with that key, whose name is returned, or the one of that name.
+  std::optional<Name> end(std::uint32_t remote_key);
+  void end(const Name& name);
 
   std::size_t registered_bytes() const;
   std::uint64_t made() const { return made_; }
@@ -97,8 +102,6 @@ class VerbsRegistrations final : private memory::RegionUser {
  private:
   void region_ends(std::uint64_t region) override;
 
-  enum class What : std::uint8_t { region, allocation };
-  using Name = std::tuple<What, std::uint64_t, VerbsAccess>;  // with the region's identity or the allocation's number
   struct Entry {
     Held held;
     std::uint64_t used = 0;
@@ -107,6 +110,7 @@ class VerbsRegistrations final : private memory::RegionUser {
   Held of_allocation(const memory::Buffer& buffer, VerbsAccess access);
   // Known: the answer is in *held.
   bool knows(const Name& name, Held* held);
+  void end(std::map<Name, Entry>::iterator entry);
   template <class Make>
   Held add(const Name& name, std::size_t bytes, Make&& make);
   void refuse(const Name& name);

@@ -2,8 +2,32 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 namespace anello::transport {
+
+VerbsRemoteMemory::VerbsRemoteMemory(const VerbsPorts& ports, VerbsDomain first) : ports_(ports) {
+  for (const std::shared_ptr<VerbsPort>& each : ports_) {
+    VerbsDomain domain = registrations_.empty() ? std::move(first) : VerbsDomain::of(each);
+    registrations_.push_back(
+        std::make_unique<VerbsRegistrations>(std::move(domain), each->settings().cache, each->settings().dma_buf));
+  }
+}
+
+std::vector<VerbsTransfers::Port> VerbsRemoteMemory::with_registrations(const VerbsPorts& ports) const {
+  if (ports.front() != port()) return {};
+  std::vector<VerbsTransfers::Port> all;
+  for (const std::shared_ptr<VerbsPort>& each : ports) {
+    const auto at = std::find(ports_.begin(), ports_.end(), each) - ports_.begin();
+    all.push_back({each, registrations_[std::size_t(at)].get()});
+  }
+  return all;
+}
+
+void VerbsRemoteMemory::take_back(const RemoteAddress& at) {
+  const auto name = registrations().end(std::uint32_t(at.key));
+  for (std::size_t i = 1; name && i < registrations_.size(); ++i) registrations_[i]->end(*name);
+}
 
 VerbsTransfers* VerbsRemoteMemory::find(int world) const {
   const auto found = of_.find(world);

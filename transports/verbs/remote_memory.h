@@ -16,25 +16,28 @@ namespace anello::transport {
 
 class VerbsRemoteMemory final : public RemoteMemory {
  public:
-  // Transfers use the first of the transport's ports.
   explicit VerbsRemoteMemory(const VerbsPorts& ports) : VerbsRemoteMemory(ports, VerbsDomain::of(ports.front())) {}
-  VerbsRemoteMemory(const VerbsPorts& ports, VerbsDomain domain)
-      : ports_(ports), registrations_(std::move(domain), port()->settings().cache, port()->settings().dma_buf) {}
+  // first: of the first port.
+  VerbsRemoteMemory(const VerbsPorts& ports, VerbsDomain first);
 
   const VerbsPorts& ports() const { return ports_; }
   const std::shared_ptr<VerbsPort>& port() const { return ports_.front(); }
-  VerbsRegistrations& registrations() { return registrations_; }
+  VerbsRegistrations& registrations() {
+    return *registrations_.front();
+  }  // of the first port, whose keys are in addresses
+  // What transfers need of these ports; nothing if the first port is not among them.
+  std::vector<VerbsTransfers::Port> with_registrations(const VerbsPorts& ports) const;
   // A lane's end brings the way to its peer, and takes it away when it ends.
   void add(int world, VerbsTransfers& transfers) { of_[world] = &transfers; }
   void remove(int world, VerbsTransfers& transfers);
 
   bool is_far() const override { return true; }
   bool reaches_on_device(const memory::Buffer& buffer) override {
-    return registrations_.of(buffer, VerbsAccess::peers_load) != nullptr;
+    return registrations().of(buffer, VerbsAccess::peers_load) != nullptr;
   }
   RemoteAddress give_out(const RemotePeer& peer, const memory::Buffer& buffer, Use use,
                          std::shared_ptr<const void>* kept) override;
-  void take_back(const RemoteAddress& at) override { registrations_.end(std::uint32_t(at.key)); }
+  void take_back(const RemoteAddress& at) override;
 
   State prepare(const RemotePeer& peer, std::uint64_t key) override;
   std::byte* map(const RemotePeer& /*peer*/, const RemoteAddress& /*at*/, std::size_t /*bytes*/,
@@ -55,10 +58,10 @@ class VerbsRemoteMemory final : public RemoteMemory {
   void begin(const Transfer& transfer, bool puts);
 
   const VerbsPorts ports_;
-  VerbsRegistrations registrations_;
-  std::map<int, VerbsTransfers*> of_;     // by world rank
-  std::vector<VerbsTransfers*> pending_;  // those that have pending transfers
-  std::deque<Transferred> ended_;         // of no way, or of one that has been taken away
+  std::vector<std::unique_ptr<VerbsRegistrations>> registrations_;  // by port
+  std::map<int, VerbsTransfers*> of_;                               // by world rank
+  std::vector<VerbsTransfers*> pending_;                            // those that have pending transfers
+  std::deque<Transferred> ended_;                                   // of no way, or of one that has been taken away
 };
 
 }  // namespace anello::transport

@@ -1,47 +1,56 @@
 #pragma once
-// The gets and puts of one peer's memory. They have a queue pair of their own: the lane's frames do not wait behind
-// long transfers, and a transfer that the peer's adapter refuses ends this queue pair and not the lane. Then each
-// transfer that is pending ends with an error, and so do all later ones.
-//
-// A transfer moves in pieces that the device allows. Batches of pieces are posted with one completion each, and there
-// are at most as many pieces under way as the peer serves reads at once.
-#include "transports/remote_memory.h"
-#include "transports/verbs/queue_pair.h"
-#include "transports/verbs/registrations.h"
+// The gets and puts of one peer's memory, over every port that goes with one of the peer's. A transfer is cut into
+// parts of which each goes over the rail with the least under way (transfer_rail.h). The parts of a get that were under
+// way on a rail that is lost go over the others. A refusal of the peer's adapter ends all rails: then each transfer
+// that is pending ends with an error, and so do all later ones.
+#include "transports/verbs/memory_keys.h"
+#include "transports/verbs/transfer_rail.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace anello::transport {
 
 class VerbsTransfers {
  public:
-  static constexpr std::size_t kMostPieceBytes = 1024 * 1024;
-  static constexpr int kMostUnderWay = 16;  // pieces
-  static constexpr int kBatches = 2;        // one is under way while the other's completion is awaited
+  // A part is not shorter: its completion would cost more than a second rail gains.
+  static constexpr std::size_t kLeastPart = 128 * 1024;
 
-  // A port whose device has no queue pair left makes one that is over.
-  VerbsTransfers(int peer, const std::shared_ptr<VerbsPort>& port, VerbsRegistrations& registrations);
-  ~VerbsTransfers();
+  struct Port {
+    std::shared_ptr<VerbsPort> port;
+    VerbsRegistrations* registrations = nullptr;
+  };
+  // ports: in the order of the greeting; the first one's keys are in addresses.
+  VerbsTransfers(int peer, const std::vector<Port>& ports);
   VerbsTransfers(const VerbsTransfers&) = delete;
   VerbsTransfers& operator=(const VerbsTransfers&) = delete;
 
-  // A new queue pair after the old one is over. A device that has none left makes one that is over.
-  void renew();
-  VerbsPairName name() const { return is_over() ? VerbsPairName{} : pair_->name(); }
-  // The peer's greeting is here.
-  void connect(const PortAddress& port, const VerbsPairName& peer);
-  // The peer has connected its end.
-  void open() { open_ = true; }
-  bool is_open() const { return open_ && !is_over(); }
-  bool is_over() const { return pair_ == nullptr; }
+  // By port, in the same order.
+  const std::vector<std::unique_ptr<VerbsTransferRail>>& rails() const { return rails_; }
+  // Null: it has no rail.
+  VerbsTransferRail* find(const VerbsPort& port) const;
+  // The queue pair to tell the peer of, for the first time or after the port was lost.
+  VerbsPairName offer(VerbsTransferRail& rail);
+  // The peer has offered that queue pair.
+  void connect(VerbsTransferRail& rail, std::size_t partner, const PortAddress& port, const VerbsPairName& peer);
+  // What was under way there goes over the others.
+  void lose(VerbsTransferRail& rail, const std::string& why);
+  bool is_open() const;  // any of the rails
+  bool is_over() const;  // all of them
 
   // The address of a buffer under which the peer may get it, or put into it. Empty: it is not registered.
   RemoteAddress give_out(const memory::Buffer& buffer, VerbsAccess access, std::shared_ptr<const void>* kept);
+  // The peer must be told these before the next address. Null: it has been told all.
+  const MemoryKeys* next_untold() const { return untold_.empty() ? nullptr : &untold_.front(); }
+  void told() { untold_.pop_front(); }
+  // The peer has told them.
+  void learn(const MemoryKeys& keys) { theirs_.note(keys); }
   // Whether it can be an address of a peer.
   static bool is_right(std::uint64_t key) { return (key >> 32) != 0; }
 
@@ -52,53 +61,42 @@ class VerbsTransfers {
   bool has_ended() const { return !ended_.empty(); }
   // As in RemoteMemory.
   void withdraw(Token token);
-  // Ends all transfers with an error. Nothing is loaded or stored any more.
+  // Ends all rails, and all transfers with an error.
   void give_up(const std::string& why);
 
-  // Readable once a completion has come since arm(); -1 if it is over.
-  int descriptor() const { return is_over() ? -1 : pair_->descriptor(); }
-  void arm() {
-    if (!is_over()) pair_->arm();
-  }
-  const VerbsCounts& counts() const { return is_over() ? counts_ : pair_->counts(); }
-  std::uint64_t batches() const { return batches_posted_; }
+  void arm();
+  VerbsCounts counts() const;
+  std::uint64_t batches() const;
 
  private:
-  struct Moving {
-    Transfer rest;  // what has not been posted
-    bool puts = false;
-    VerbsRegistrations::Held local;
-    int batches = 0;  // that have been posted and not completed
+  struct Range {
+    std::size_t offset = 0, bytes = 0;
   };
-  struct Batch {
-    std::uint64_t last = 0;  // the id of its last piece
-    Token token = 0;
+  struct Moving {
+    Transfer whole;
+    bool puts = false;
+    std::vector<Range> rest = {};                            // not posted
+    std::array<VerbsRegistrations::Held, kMostRails> local;  // by rail, once it is used
+    int parts = 0;                                           // posted, and not ended
+    int error = 0;
   };
   // Returns an errno, or 0.
-  int why_not(const Transfer& transfer, const VerbsRegistrations::Held& local) const;
-  std::uint64_t under_way() const { return posted_ - completed_; }
-  void post_batches();
-  bool post_batch(Moving& moving);
+  int why_not(Moving& moving);
+  bool serves(std::size_t rail, Moving& moving);
+  std::size_t count_serving(Moving& moving);
+  void post_parts();
+  bool post_part(Moving& moving);
   void poll();
-  void take(const ibv_wc& completion);
-  void take_batch(const Batch& batch);
+  void ended(const VerbsTransferRail::Part& part);
+  void end_if_done(std::deque<Moving>::iterator moving);
   std::deque<Moving>::iterator find(Token token);
-  void stop();
 
   const int peer_;
-  const std::shared_ptr<VerbsPort> port_;
-  VerbsRegistrations& registrations_;
-  std::unique_ptr<VerbsQueuePair> pair_;  // null: it is over
-  VerbsCounts counts_;                    // of a queue pair that is over
-  const std::size_t piece_bytes_;
-  bool open_ = false;
+  std::vector<std::unique_ptr<VerbsTransferRail>> rails_;
+  KeyBook mine_, theirs_;
+  std::deque<MemoryKeys> untold_;
   std::deque<Moving> moving_;
-  std::deque<Batch> batches_;  // in the order of posting, which is that of completion
   std::deque<Transferred> ended_;
-  std::uint64_t posted_ = 0;  // pieces, whose ids are their numbers
-  std::uint64_t completed_ = 0;
-  std::int64_t moved_ns_ = 0;  // when a piece ended, or the first of those under way was posted
-  std::uint64_t batches_posted_ = 0;
 };
 
 }  // namespace anello::transport
