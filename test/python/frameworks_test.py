@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""docs/frameworks.md: accelerate, transformers and Lightning train on two ranks over Anello's groups, as one process does,
-and torchmetrics counts.
+"""docs/frameworks.md: accelerate, transformers, Lightning and DeepSpeed train on two ranks over Anello's groups, as one
+process does, and torchmetrics counts.
 
 frameworks_test.py REPOSITORY ANELLORUN LIBRARY. Needs a Python with torch and these packages (ANELLO_TEST_PYTHON).
 """
@@ -115,6 +115,40 @@ L.Trainer(accelerator="cpu", devices=SIZE, strategy=strategy, max_epochs=1, logg
 report(model.inner)
 """
 
+# DeepSpeed compiles an operation for shared memory at its first use, which takes minutes.
+DEEPSPEED_FIRST = """
+from deepspeed.comm.torch import build_shm_op
+
+build_shm_op()
+"""
+
+DEEPSPEED = """
+import contextlib
+
+if SIZE > 1:
+    import deepspeed
+
+    deepspeed.init_distributed(dist_backend=BACKEND, auto_mpi_discovery=False)
+model = model_of()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+whole = contextlib.nullcontext
+if SIZE > 1:
+    engine, _, _, _ = deepspeed.initialize(model=model, optimizer=optimizer, config={
+        "train_micro_batch_size_per_gpu": 16 // SIZE, "zero_optimization": {"stage": STAGE},
+        "zero_allow_untested_optimizer": True, "gradient_clipping": 0.0})
+    forward, backward, step = engine, engine.backward, engine.step
+    whole = lambda: deepspeed.zero.GatheredParameters(list(model.parameters()))
+else:
+    forward, backward = model, lambda loss: loss.backward()
+    step = lambda: (optimizer.step(), optimizer.zero_grad())
+for number in range(4):
+    rows = slice(16 * number + 16 // SIZE * RANK, 16 * number + 16 // SIZE * (RANK + 1))
+    backward((forward(X[rows]) - Y[rows]).square().mean())
+    step()
+with whole():
+    report(model)
+"""
+
 TORCHMETRICS = """
 import torchmetrics
 
@@ -133,17 +167,18 @@ report(model)
 
 
 class Frameworks(unittest.TestCase):
-    def run_script(self, text, *needs, stands_in=True, ranks=2):
+    # ranks 0: as one process, which reports nothing.
+    def run_script(self, text, *needs, stands_in=True, ranks=2, around=None):
         python, why_not = interpreter.with_torch(REPOSITORY, needs)
         if python is None:
             self.skipTest(why_not)
         with tempfile.TemporaryDirectory() as folder:
             script = pathlib.Path(folder) / "train.py"
             script.write_text(COMMON + text)
-            around = interpreter.environment(REPOSITORY, LIBRARY, folder)
-            around.update({"ANELLO_TORCH_AS": "gloo"} if stands_in else {}, CUDA_VISIBLE_DEVICES="", HF_HUB_OFFLINE="1")
+            settings = {**interpreter.environment(REPOSITORY, LIBRARY, folder), "CUDA_VISIBLE_DEVICES": "",
+                        "HF_HUB_OFFLINE": "1", **({"ANELLO_TORCH_AS": "gloo"} if stands_in else {}), **(around or {})}
             command = [str(ANELLORUN), "-np", str(ranks)] if ranks > 1 else []
-            done = subprocess.run([*command, python, "-W", "ignore", str(script)], env=around, cwd=folder, text=True,
+            done = subprocess.run([*command, python, "-W", "ignore", str(script)], env=settings, cwd=folder, text=True,
                                   capture_output=True, timeout=240, check=False)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         lines = done.stdout.splitlines()
@@ -155,9 +190,9 @@ class Frameworks(unittest.TestCase):
         self.assertEqual(len(weights), ranks, done.stdout)
         return weights
 
-    def as_alone(self, text, *needs, stands_in=True):
-        (alone,) = self.run_script(text, *needs, ranks=1)
-        for each in self.run_script(text, *needs, stands_in=stands_in):
+    def as_alone(self, text, *needs, stands_in=True, around=None):
+        (alone,) = self.run_script(text, *needs, ranks=1, around=around)
+        for each in self.run_script(text, *needs, stands_in=stands_in, around=around):
             for ours, theirs in zip(each, alone, strict=True):
                 self.assertAlmostEqual(ours, theirs, places=3)
 
@@ -172,6 +207,24 @@ class Frameworks(unittest.TestCase):
 
     def test_lightning_that_names_the_backend(self):
         self.as_alone(LIGHTNING.replace("BACKEND", '"anello"'), "lightning", stands_in=False)
+
+    def as_deepspeed(self, backend, stage):
+        environment = {"DS_ACCELERATOR": "cpu", "LOCAL_RANK": "0"}
+        self.run_script(DEEPSPEED_FIRST, "deepspeed", ranks=0, around=environment)
+        text = DEEPSPEED.replace("BACKEND", f'"{backend}"').replace("STAGE", str(stage))
+        self.as_alone(text, "deepspeed", stands_in=backend == "gloo", around=environment)
+
+    def test_zero_1_of_deepspeed(self):
+        self.as_deepspeed("gloo", 1)
+
+    def test_zero_2_of_deepspeed(self):
+        self.as_deepspeed("gloo", 2)
+
+    def test_zero_3_of_deepspeed(self):
+        self.as_deepspeed("gloo", 3)
+
+    def test_deepspeed_that_names_the_backend(self):
+        self.as_deepspeed("anello", 2)
 
     def test_torchmetrics(self):
         self.as_alone(TORCHMETRICS, "torchmetrics")
