@@ -129,6 +129,25 @@ torch_environment() {
   fi
 }
 
+# The frameworks of docs/frameworks.md, beside PyTorch's environment, for the nightly test of them.
+frameworks_environment() {
+  local place=$repository/build/frameworks-venv torch=$repository/build/torch-venv
+  if [ -n "${ANELLO_TEST_PYTHON:-}" ] || [ ! -x "$torch/bin/python" ]; then return; fi
+  if [ -e "$place/complete" ]; then return; fi
+  heading "Installing accelerate, DeepSpeed, Lightning, Ray and transformers in build/frameworks-venv (1 GB; once)"
+  if python3 -m venv "$place" &&
+    "$torch/bin/python" -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])' \
+      >"$(echo "$place"/lib/python3*/site-packages)/torch.pth" &&
+    DS_BUILD_OPS=0 timeout 1200 "$place/bin/pip" install --quiet --disable-pip-version-check --retries 1 setuptools wheel \
+      accelerate deepspeed lightning 'ray[train]' torchmetrics transformers; then
+    touch "$place/complete"
+    row frameworks "the nightly test of frameworks on PyTorch" "installed"
+  else
+    rm -rf "$place"
+    row frameworks "the nightly test of frameworks on PyTorch" "left out: pip could not install them"
+  fi
+}
+
 # The modules of Debian's kernel without which a virtual machine has neither the host's files nor RDMA devices.
 machine_modules=(virtio_pci virtio_console 9p 9pnet_virtio overlay veth sch_netem crc32_generic ib_uverbs rdma_rxe)
 

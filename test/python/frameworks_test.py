@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""docs/frameworks.md: accelerate, transformers, Lightning and DeepSpeed train on two ranks over Anello's groups, as one
-process does, and torchmetrics counts.
+"""docs/frameworks.md: accelerate, transformers, Lightning, DeepSpeed and Ray Train train on two ranks over Anello's groups,
+as one process does, and torchmetrics counts.
 
-frameworks_test.py REPOSITORY ANELLORUN LIBRARY. Needs a Python with torch and these packages (ANELLO_TEST_PYTHON).
+frameworks_test.py REPOSITORY ANELLORUN LIBRARY. Needs a Python with torch and these packages: build/frameworks-venv, which
+tools/test --nightly makes, or ANELLO_TEST_PYTHON.
 """
 
 import pathlib
@@ -149,6 +150,48 @@ with whole():
     report(model)
 """
 
+# Ray starts the ranks. What they print comes late and with colours, so each leaves a file.
+RAY = """
+import contextlib
+import pathlib
+
+import ray
+from ray.train import ScalingConfig
+from ray.train.torch import TorchConfig, TorchTrainer, prepare_model
+
+
+def work(config):
+    rank, size = dist.get_rank(), dist.get_world_size()
+    torch.manual_seed(5)
+    model = prepare_model(torch.nn.Linear(8, 1))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    for step in range(4):
+        rows = slice(16 * step + 16 // size * rank, 16 * step + 16 // size * (rank + 1))
+        optimizer.zero_grad()
+        (model(config["x"][rows]) - config["y"][rows]).square().mean().backward()
+        optimizer.step()
+    with open(f"{config['folder']}/rank{rank}", "w") as file, contextlib.redirect_stdout(file):
+        print("group", type(dist.group.WORLD).__module__, dist.get_backend())
+        print("weights", *(f"{value:.5f}" for value in model.module.weight.flatten().tolist()))
+
+
+if RANKS == 1:
+    model = model_of()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    for step in range(4):
+        optimizer.zero_grad()
+        (model(X[16 * step:16 * step + 16]) - Y[16 * step:16 * step + 16]).square().mean().backward()
+        optimizer.step()
+    report(model)
+else:
+    ray.init(num_cpus=RANKS, include_dashboard=False, logging_level="error")
+    here = os.getcwd()
+    TorchTrainer(work, train_loop_config={"x": X, "y": Y, "folder": here}, torch_config=TorchConfig(backend=BACKEND),
+                 scaling_config=ScalingConfig(num_workers=RANKS)).fit()
+    ray.shutdown()
+    print(*(pathlib.Path(here, f"rank{rank}").read_text() for rank in range(RANKS)), sep="")
+"""
+
 TORCHMETRICS = """
 import torchmetrics
 
@@ -167,8 +210,8 @@ report(model)
 
 
 class Frameworks(unittest.TestCase):
-    # ranks 0: as one process, which reports nothing.
-    def run_script(self, text, *needs, stands_in=True, ranks=2, around=None):
+    # ranks 0: as one process, which reports nothing. by_ray: anellorun does not start the ranks.
+    def run_script(self, text, *needs, stands_in=True, ranks=2, around=None, by_ray=False):
         python, why_not = interpreter.with_torch(REPOSITORY, needs)
         if python is None:
             self.skipTest(why_not)
@@ -177,7 +220,7 @@ class Frameworks(unittest.TestCase):
             script.write_text(COMMON + text)
             settings = {**interpreter.environment(REPOSITORY, LIBRARY, folder), "CUDA_VISIBLE_DEVICES": "",
                         "HF_HUB_OFFLINE": "1", **({"ANELLO_TORCH_AS": "gloo"} if stands_in else {}), **(around or {})}
-            command = [str(ANELLORUN), "-np", str(ranks)] if ranks > 1 else []
+            command = [str(ANELLORUN), "-np", str(ranks)] if ranks > 1 and not by_ray else []
             done = subprocess.run([*command, python, "-W", "ignore", str(script)], env=settings, cwd=folder, text=True,
                                   capture_output=True, timeout=240, check=False)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
@@ -225,6 +268,20 @@ class Frameworks(unittest.TestCase):
 
     def test_deepspeed_that_names_the_backend(self):
         self.as_deepspeed("anello", 2)
+
+    def as_ray(self, backend):
+        text, patience = RAY.replace("BACKEND", f'"{backend}"'), {"RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S": "200"}
+        (alone,) = self.run_script(text.replace("RANKS", "1"), "ray", ranks=1)
+        for each in self.run_script(text.replace("RANKS", "2"), "ray", stands_in=backend == "gloo", around=patience,
+                                    by_ray=True):
+            for ours, theirs in zip(each, alone, strict=True):
+                self.assertAlmostEqual(ours, theirs, places=3)
+
+    def test_ray_train(self):
+        self.as_ray("gloo")
+
+    def test_ray_train_that_names_the_backend(self):
+        self.as_ray("anello")
 
     def test_torchmetrics(self):
         self.as_alone(TORCHMETRICS, "torchmetrics")

@@ -9,7 +9,7 @@ import sys
 def with_torch(repository, also=()):
     """The interpreter, which has these modules as well, or None and why there is none."""
     named = os.environ.get("ANELLO_TEST_PYTHON")
-    usual = [str(repository / "build" / place / "bin" / "python") for place in ("torch-venv", "peers/torch")]
+    usual = [str(repository / "build" / place / "bin" / "python") for place in ("torch-venv", "peers/torch", "frameworks-venv")]
     places = [named] if named else usual
     why = []
     for place in places:
