@@ -5,10 +5,20 @@
 #include <sstream>
 #include <utility>
 
+#include <dlfcn.h>
+
 namespace anello::weak_memory {
 namespace {
 
 constexpr std::uintptr_t kLine = 64;
+
+// Addresses of code are told as addr2line takes them.
+std::uintptr_t beginning_of_program() {
+  Dl_info found;
+  return ::dladdr(reinterpret_cast<const void*>(&beginning_of_program), &found) != 0
+             ? reinterpret_cast<std::uintptr_t>(found.dli_fbase)
+             : 0;
+}
 
 bool is_consistent(const Operation& operation) { return operation.order == Order::seq_cst; }
 bool writes(const Operation& operation) { return operation.kind != Kind::load; }
@@ -33,7 +43,15 @@ const char* word(Order order) {
   }
 }
 
+constexpr const char* kWords[] = {"load", "store",   "update", "fence",       "barrier",
+                                  "ring", "silence", "wait",   "await change"};
+
 }  // namespace
+
+std::string in_words(const Place& place) {
+  const std::string what = kWords[std::size_t(place.kind)];
+  return what + (place.kind == Kind::fence ? " after " : " ") + place.field + ' ' + word(place.order);
+}
 
 void Explorer::share(void* memory, std::size_t bytes) {
   const auto at = reinterpret_cast<std::uintptr_t>(memory);
@@ -45,16 +63,9 @@ bool Explorer::is_shared(std::uintptr_t at) const {
                      [at](const Range& each) { return at >= each.begin && at < each.end; });
 }
 
-Place Explorer::place_of(int thread, const Operation& operation) const {
-  const char* const field =
-      operation.kind == Kind::fence ? threads_[std::size_t(thread)]->last_field : program_->field(operation.at);
-  return {operation.kind, field, operation.order};
-}
-
 std::uint64_t Explorer::perform(Operation operation) {
   Thread& by = *threads_[std::size_t(current_)];
-  if (operation.at != 0 && operation.kind != Kind::ring && operation.kind != Kind::wait)
-    touch(operation.at, 0, true, 0);
+  if (operation.at != 0 && operation.kind < Kind::fence) touch(operation.at, 0, true, 0);
   if (operation.kind <= Kind::fence) {
     const char* const field = operation.kind == Kind::fence ? by.last_field : program_->field(operation.at);
     if (operation.kind != Kind::fence) by.last_field = field;
@@ -80,8 +91,10 @@ void Explorer::touch(std::uintptr_t at, std::size_t bytes, bool stores, std::uin
 
 void Explorer::erase_touched() {
   for (const std::uintptr_t line : touched_) {
-    for (std::uintptr_t at = line * kLine; at < (line + 1) * kLine; ++at)
-      if (is_shared(at)) *reinterpret_cast<char*>(at) = 0;
+    for (const Range& each : ranges_) {
+      const std::uintptr_t begin = std::max(each.begin, line * kLine), end = std::min(each.end, (line + 1) * kLine);
+      if (begin < end) std::memset(reinterpret_cast<void*>(begin), 0, end - begin);
+    }
   }
   touched_.clear();
   last_touched_ = 0;
@@ -89,9 +102,10 @@ void Explorer::erase_touched() {
 
 void Explorer::check_race(int thread, const Access* race, std::uintptr_t code) {
   if (race == nullptr) return;
+  const std::uintptr_t base = beginning_of_program();
   std::ostringstream why;
-  why << "data race: " << program_->names[std::size_t(thread)] << " (code at 0x" << std::hex << code << ") and "
-      << program_->names[race->thread] << " (code at 0x" << race->code << std::dec << "), which "
+  why << "data race: " << program_->names[std::size_t(thread)] << " (code at 0x" << std::hex << code - base << ") and "
+      << program_->names[race->thread] << " (code at 0x" << race->code - base << std::dec << "), which "
       << (race->writes ? "stores to " : "loads ") << int(race->bytes) << " bytes at " << int(race->offset)
       << " of a line; neither happens before the other";
   fail(why.str());
@@ -114,20 +128,12 @@ void Explorer::barrier() {
 }
 
 // The kernel's lock orders both sides of a bell.
-void Explorer::ring(int bell) {
+void Explorer::use_bell(Kind kind, int bell) {
   Operation operation;
-  operation.kind = Kind::ring;
+  operation.kind = kind;
   operation.order = Order::acq_rel;
   operation.at = reinterpret_cast<std::uintptr_t>(&bells_[std::size_t(bell)]);
-  operation.operand = 1;
-  perform(operation);
-}
-
-void Explorer::wait_for(int bell) {
-  Operation operation;
-  operation.kind = Kind::wait;
-  operation.order = Order::acq_rel;
-  operation.at = reinterpret_cast<std::uintptr_t>(&bells_[std::size_t(bell)]);
+  operation.operand = kind == Kind::silence ? 0 : 1;
   perform(operation);
 }
 
@@ -193,8 +199,6 @@ bool Explorer::step(std::size_t depth) {
 }
 
 std::string Explorer::describe(const Transition& transition) const {
-  static constexpr const char* kWords[] = {"load",    "store", "update", "fence",
-                                           "barrier", "ring",  "wait",   "await change"};
   const Operation& operation = transition.operation;
   std::ostringstream words;
   words << program_->names[std::size_t(transition.thread)] << ": " << kWords[std::size_t(operation.kind)];
@@ -206,6 +210,7 @@ std::string Explorer::describe(const Transition& transition) const {
 }
 
 void Explorer::run_once() {
+  program_->clear();
   erase_touched();
   bells_.fill(0);
   is_cut_ = false;
@@ -258,6 +263,7 @@ Outcome Explorer::explore(const Program& program, std::uint64_t most_executions)
     for (const std::string& each : done_) failure += "\n  " + each;
     outcome_.failure = failure;
   }
+  program.clear();
   erase_touched();
   running_ = nullptr;
   for (const auto& [kind, field, order] : seen_) outcome_.places.insert({kind, field, order});

@@ -33,10 +33,14 @@ struct Place {
   auto operator<=>(const Place&) const = default;
 };
 
+std::string in_words(const Place& place);
+
 struct Program {
   std::vector<std::string> names;  // of the threads
   // Makes the state of an execution and returns the threads' bodies. Runs before them, alone.
   std::function<std::vector<std::function<void()>>()> begin;
+  // Destroys that state, if there is any; also after an execution that was cut short.
+  std::function<void()> clear = [] {};
   // Runs after all threads have ended: the place for checks of the outcome.
   std::function<void()> end = [] {};
   // The name of the field at an address.
@@ -67,8 +71,9 @@ class Explorer {
   // Where a body has looked in vain, in a loop that stores nothing: it looks again once something has changed.
   void await_change();
   // A bell (an eventfd) by number, and a full fence in every thread (membarrier).
-  void ring(int bell);
-  void wait_for(int bell);
+  void ring(int bell) { use_bell(Kind::ring, bell); }
+  void silence(int bell) { use_bell(Kind::silence, bell); }
+  void wait_for(int bell) { use_bell(Kind::wait, bell); }
   void barrier();
 
   // For the instrumented code.
@@ -100,6 +105,7 @@ class Explorer {
     std::uintptr_t begin, end;
   };
 
+  void use_bell(Kind kind, int bell);
   void run_once();
   void resume(int thread);
   bool step(std::size_t depth);
@@ -107,7 +113,6 @@ class Explorer {
   bool backtrack();
   void erase_touched();
   void check_race(int thread, const Access* race, std::uintptr_t code);
-  Place place_of(int thread, const Operation& operation) const;
   std::string describe(const Transition& transition) const;
 
   static inline Explorer* running_ = nullptr;

@@ -29,6 +29,11 @@ Explorer* decider(const volatile void* at) {
   return nullptr;
 }
 
+Explorer* explorer_of_bell(int descriptor) {
+  Explorer* const explorer = Explorer::running();
+  return explorer != nullptr && descriptor <= kFirstBell && explorer->is_in_thread() ? explorer : nullptr;
+}
+
 void plain(const void* at, std::size_t bytes, bool writes, void* code) {
   Explorer* const explorer = Explorer::running();
   const auto begin = reinterpret_cast<std::uintptr_t>(at);
@@ -149,21 +154,39 @@ void __tsan_atomic_thread_fence(int order) {
 // Holds the compiler back, and no processor.
 void __tsan_atomic_signal_fence(int) {}
 
-// Linked in place of the functions without __wrap_ (the linker's --wrap): copies are plain accesses, and a write to a
-// bell's descriptor rings it.
+// Linked in place of the functions without __wrap_ (the linker's --wrap): copies are plain accesses, and a bell's
+// descriptor does not exist.
 void* __real_memcpy(void* to, const void* from, std::size_t bytes);
 void* __wrap_memcpy(void* to, const void* from, std::size_t bytes) {
   plain(from, bytes, false, ANELLO_CODE);
   plain(to, bytes, true, ANELLO_CODE);
   return __real_memcpy(to, from, bytes);
 }
+// What clang calls for objects that are copied or filled whole.
+void* __tsan_memcpy(void* to, const void* from, std::size_t bytes) { return __wrap_memcpy(to, from, bytes); }
+void* __tsan_memmove(void* to, const void* from, std::size_t bytes) {
+  plain(from, bytes, false, ANELLO_CODE);
+  plain(to, bytes, true, ANELLO_CODE);
+  return std::memmove(to, from, bytes);
+}
+void* __tsan_memset(void* to, int value, std::size_t bytes) {
+  plain(to, bytes, true, ANELLO_CODE);
+  return std::memset(to, value, bytes);
+}
 
 ssize_t __real_write(int descriptor, const void* from, std::size_t bytes);
 ssize_t __wrap_write(int descriptor, const void* from, std::size_t bytes) {
-  Explorer* const explorer = Explorer::running();
-  if (explorer == nullptr || descriptor > kFirstBell || !explorer->is_in_thread())
-    return __real_write(descriptor, from, bytes);
+  Explorer* const explorer = explorer_of_bell(descriptor);
+  if (explorer == nullptr) return __real_write(descriptor, from, bytes);
   explorer->ring(kFirstBell - descriptor);
+  return ssize_t(bytes);
+}
+
+ssize_t __real_read(int descriptor, void* to, std::size_t bytes);
+ssize_t __wrap_read(int descriptor, void* to, std::size_t bytes) {
+  Explorer* const explorer = explorer_of_bell(descriptor);
+  if (explorer == nullptr) return __real_read(descriptor, to, bytes);
+  explorer->silence(kFirstBell - descriptor);
   return ssize_t(bytes);
 }
 }

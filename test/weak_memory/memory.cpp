@@ -197,7 +197,7 @@ std::uint64_t Memory::execute(int thread, const Operation& operation, std::uint3
     const int location = find(operation.at, operation.bytes);
     Location& where = locations_[std::size_t(location)];
     const std::uint16_t chosen = index_of(where, choice);
-    const bool is_bell = operation.kind == Kind::ring || operation.kind == Kind::wait;
+    const bool is_bell = operation.kind >= Kind::ring;
     if (!is_bell)
       race_ = races_.touch(thread, by.view.clock, operation.at, operation.bytes, operation.kind != Kind::load, true, 0);
     if (operation.kind == Kind::load) {

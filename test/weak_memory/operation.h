@@ -13,7 +13,8 @@ enum class Kind : std::uint8_t {
   update,  // a read-modify-write
   fence,
   barrier,      // a full fence in every thread, where it stands (membarrier)
-  ring,         // a bell: wakes the thread that waits for it, now or later
+  ring,         // a bell: lets the thread that waits for it go on, until it is silenced
+  silence,      // the bell
   wait,         // for that bell
   await_change  // until something that the thread has read since the last one may read otherwise
 };

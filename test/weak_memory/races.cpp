@@ -24,6 +24,7 @@ const Access* Races::touch(int thread, const Clock& now, std::uintptr_t at, std:
       same->when = now[std::size_t(thread)];
       same->code = code;
     } else if (race == nullptr) {
+      if (line.empty()) used_.push_back(at / kLine);
       line.push_back({code, now[std::size_t(thread)], std::uint8_t(offset), std::uint8_t(part), std::uint8_t(thread),
                       writes, is_atomic});
     }

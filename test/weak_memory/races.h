@@ -22,7 +22,10 @@ struct Access {
 
 class Races {
  public:
-  void begin() { lines_.clear(); }
+  void begin() {
+    for (const std::uintptr_t line : used_) lines_[line].clear();
+    used_.clear();
+  }
   // Returns an earlier access that this one races with, or null. now: what happens before this access.
   const Access* touch(int thread, const Clock& now, std::uintptr_t at, std::size_t bytes, bool writes, bool is_atomic,
                       std::uintptr_t code);
@@ -30,6 +33,7 @@ class Races {
  private:
   static constexpr std::size_t kLine = 64;
   std::unordered_map<std::uintptr_t, std::vector<Access>> lines_;
+  std::vector<std::uintptr_t> used_;  // those that are not empty
 };
 
 }  // namespace anello::weak_memory
