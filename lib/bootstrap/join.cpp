@@ -107,9 +107,8 @@ std::unique_ptr<Job> join(const anello_config_t& config) {
   if (const Place place = parse_url(url); place.kind == Place::Kind::file)
     return join_over_file(place.host, launch.job.empty() ? launch.scheduler_job : launch.job, wish);
   const bool whole_job = config.rank < 0 && config.world_size < 0;
-  if (std::string_view(url) == "env://" && launch.key_space >= 0 && launch.job.empty() && !launch.all_local &&
-      whole_job) {
-    return join_over_pmi(launch.key_space, wish);
+  if (std::string_view(url) == "env://" && launch.key_space && launch.job.empty() && !launch.all_local && whole_job) {
+    return join_over_key_space(launch.key_space, wish);
   }
   Meeting meeting = meeting_at(url, launch, wish.timeout_ms);
   // Otherwise the caller's ranks may differ from the launcher's.

@@ -2,7 +2,6 @@
 #include "base/text.h"
 #include "bootstrap/joining.h"
 #include "bootstrap/meeting_file.h"
-#include "bootstrap/pmi.h"
 #include "bootstrap/unique_id.h"
 #include "bootstrap/join.h"
 #include "control/host.h"
@@ -116,21 +115,21 @@ anello_unique_id_t id_from(const std::string& digits) {
 }  // namespace
 
 // Each creation has its own key. After the barrier, all ranks find it.
-std::unique_ptr<Job> join_over_pmi(int descriptor, const Wish& wish) {
+std::unique_ptr<Job> join_over_key_space(const KeySpaceAt& at, const Wish& wish) {
   static std::mutex mutex;
   static int creations = 0;
   anello_unique_id_t id;
   const Wiped wiped(std::as_writable_bytes(std::span(id.bytes)));
   {
     const std::lock_guard alone(mutex);
-    Pmi pmi(descriptor);
+    KeySpace& space = key_space_of_process(at, wish.rank);
     const std::string key = text("anello-", creations++);
     if (wish.rank == 0) {
       id = make_unique_id();
-      pmi.put(key, hex(std::as_bytes(std::span(id.bytes))), wish.deadline);
+      space.put(key, hex(std::as_bytes(std::span(id.bytes))), wish.deadline);
     }
-    pmi.barrier(wish.deadline);
-    if (wish.rank != 0) id = id_from(pmi.get(key, wish.deadline));
+    space.barrier(wish.deadline);
+    if (wish.rank != 0) id = id_from(space.get(key, wish.deadline));
   }
   return join_at(decode_id(id), wish);
 }

@@ -1,6 +1,7 @@
 #pragma once
 // The parts of joining that are the same whatever way leads to the meeting place.
 #include "base/clock.h"
+#include "bootstrap/key_space.h"
 #include "bootstrap/meeting.h"
 #include "control/membership.h"
 
@@ -35,10 +36,10 @@ bool is_open(const Meeting& meeting, std::int64_t limit_ms);
 // The address of this host that a unique id made here should have; empty: there is none.
 std::string address_for_others();
 
-// Meetings over the caller's store, over a file (meeting_file.h), and over the launcher's key space at a descriptor
-// (pmi.h), for all ranks that the launcher has started. They throw Error.
+// Meetings over the caller's store, over a file (meeting_file.h), and over the launcher's key space, for all ranks that
+// the launcher has started. They throw Error.
 std::unique_ptr<control::Job> join_over(const anello_store_t& store, const Wish& wish);
 std::unique_ptr<control::Job> join_over_file(const std::string& path, const std::string& job, const Wish& wish);
-std::unique_ptr<control::Job> join_over_pmi(int descriptor, const Wish& wish);
+std::unique_ptr<control::Job> join_over_key_space(const KeySpaceAt& at, const Wish& wish);
 
 }  // namespace anello::bootstrap

@@ -1,6 +1,8 @@
 #pragma once
 // The launcher's information for this process, from the environment: anellorun, torchrun, mpirun of Open MPI, MPICH's
 // mpiexec, Slurm's srun.
+#include "bootstrap/key_space.h"
+
 #include <functional>
 #include <optional>
 #include <string>
@@ -16,8 +18,8 @@ struct Launch {
   int master_port = 0;
   std::string job;            // ANELLO_JOB; empty: unknown
   std::string scheduler_job;  // the launcher's own name for the job, if there is no address; empty: unknown
-  int key_space = -1;  // descriptor of MPI's key space (pmi.h), if the launcher offers one and no address; -1: none
-  std::string source;  // "RANK and WORLD_SIZE", for messages
+  KeySpaceAt key_space;       // if the launcher offers one, and the environment no address
+  std::string source;         // "RANK and WORLD_SIZE", for messages
 };
 
 using Lookup = std::function<const char*(const char* name)>;  // nullptr: not set

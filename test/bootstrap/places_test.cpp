@@ -245,19 +245,20 @@ TEST_CASE("the launcher's variables are read in order, and bad ones named") {
   CHECK((ompi.rank == 2 && ompi.size == 3 && !ompi.all_local && ompi.scheduler_job == "PMIX_NAMESPACE=j"));
   std::map<std::string, std::string> mpiexec{
       {"PMI_RANK", "2"}, {"PMI_SIZE", "3"}, {"MPI_LOCALNRANKS", "1"}, {"PMI_FD", "7"}};
-  CHECK((launch_from(mpiexec).key_space == 7 && launch_from(mpiexec).several_hosts));
+  CHECK((launch_from(mpiexec).key_space.descriptor == 7 && launch_from(mpiexec).key_space.version == 1));
+  CHECK(launch_from(mpiexec).several_hosts);
   mpiexec.insert({{"MASTER_ADDR", "h"}, {"MASTER_PORT", "29500"}});
-  CHECK(launch_from(mpiexec).key_space == -1);
+  CHECK_FALSE(launch_from(mpiexec).key_space);
   // srun --mpi=pmi2 on two nodes.
-  const Launch srun = launch_from({{"PMI_RANK", "2"},
-                                   {"PMI_SIZE", "3"},
-                                   {"PMI_FD", "7"},
-                                   {"SLURM_PROCID", "2"},
-                                   {"SLURM_NTASKS", "3"},
-                                   {"SLURM_JOB_ID", "11"},
-                                   {"SLURM_NNODES", "2"},
-                                   {"SLURM_JOB_NODELIST", "n[4-5]"}});
-  CHECK((srun.rank == 2 && srun.several_hosts && srun.master_host == "n4" && srun.key_space == -1));
+  std::map<std::string, std::string> pmi2{
+      {"PMI_RANK", "2"},      {"PMI_SIZE", "3"},     {"PMI_FD", "7"},
+      {"PMI_JOBID", "11.0"},  {"SLURM_PROCID", "2"}, {"SLURM_NTASKS", "3"},
+      {"SLURM_JOB_ID", "11"}, {"SLURM_NNODES", "2"}, {"SLURM_JOB_NODELIST", "n[4-5]"}};
+  const Launch srun = launch_from(pmi2);
+  CHECK((srun.rank == 2 && srun.several_hosts && srun.master_host == "n4"));
+  CHECK((!srun.key_space));
+  pmi2.insert({{"MASTER_ADDR", "h"}, {"MASTER_PORT", "29500"}});
+  CHECK_FALSE(launch_from(pmi2).key_space);
   CHECK(launch_from({{"SLURM_PROCID", "5"}, {"SLURM_NTASKS", "6"}}).rank == 5);
   CHECK(launch_from({{"RANK", "1"}, {"WORLD_SIZE", "4"}}, 0, 2).rank == 0);
   const auto refused = [](const std::map<std::string, std::string>& environment, const std::string& named) {
