@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "bootstrap/joining.h"
 #include "bootstrap/launcher.h"
+#include "bootstrap/secret_source.h"
 #include "bootstrap/unique_id.h"
 #include "control/membership.h"
 #include "transports/registry.h"
@@ -68,6 +69,15 @@ const char* where(const char* url) {
   return !open ? url : asked.empty() ? "env://" : asked.c_str();
 }
 
+// A process may initialise PMI-2 once, so MPI could not do it any more. With a secret, Slurm's ranks need no key space.
+bool is_ours(const KeySpaceAt& at, int rank) {
+  if (at.version == 1) return true;
+  if (given_secret()) return false;
+  if (!has_mpi()) return true;
+  log::warn(rank, "the launcher's key space (PMI-2) stays MPI's, which is in this process");
+  return false;
+}
+
 }  // namespace
 
 std::unique_ptr<Job> join(const anello_config_t& config) {
@@ -107,7 +117,8 @@ std::unique_ptr<Job> join(const anello_config_t& config) {
   if (const Place place = parse_url(url); place.kind == Place::Kind::file)
     return join_over_file(place.host, launch.job.empty() ? launch.scheduler_job : launch.job, wish);
   const bool whole_job = config.rank < 0 && config.world_size < 0;
-  if (std::string_view(url) == "env://" && launch.key_space && launch.job.empty() && !launch.all_local && whole_job) {
+  if (std::string_view(url) == "env://" && launch.key_space && launch.job.empty() && !launch.all_local && whole_job &&
+      is_ours(launch.key_space, wish.rank)) {
     return join_over_key_space(launch.key_space, wish);
   }
   Meeting meeting = meeting_at(url, launch, wish.timeout_ms);

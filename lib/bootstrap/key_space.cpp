@@ -2,6 +2,7 @@
 
 #include "base/unique_fd.h"
 #include "bootstrap/pmi.h"
+#include "bootstrap/pmi2.h"
 
 #include <string_view>
 
@@ -10,7 +11,8 @@
 
 namespace anello::bootstrap {
 
-std::unique_ptr<KeySpace> open_key_space(const KeySpaceAt& at, int /*rank*/) {
+std::unique_ptr<KeySpace> open_key_space(const KeySpaceAt& at, int rank) {
+  if (at.version == 2) return std::make_unique<Pmi2>(at.descriptor, at.job, rank);
   return std::make_unique<Pmi>(at.descriptor);
 }
 

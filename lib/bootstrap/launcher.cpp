@@ -159,9 +159,9 @@ Launch read_launch(const Lookup& lookup, int rank, int size, bool address) {
     const char* const value = value_of(lookup, name);
     if (value != nullptr) scheduler_job += text(scheduler_job.empty() ? "" : " ", name, "=", value);
   }
-  if (by_pmi && !by_slurm && value_of(lookup, "PMI_FD") != nullptr && value_of(lookup, "MASTER_ADDR") == nullptr) {
+  if (by_pmi && value_of(lookup, "PMI_FD") != nullptr && value_of(lookup, "MASTER_ADDR") == nullptr) {
     const char* const name = value_of(lookup, "PMI_JOBID");
-    launch.key_space = {number(lookup, "PMI_FD", 0, 1 << 30), 1, name != nullptr ? name : ""};
+    launch.key_space = {number(lookup, "PMI_FD", 0, 1 << 30), by_slurm ? 2 : 1, name != nullptr ? name : ""};
   }
   if (scheduler_job.empty() && launch.all_local && value_of(lookup, "PMI_FD") != nullptr) {
     const pid_t server = server_behind(number(lookup, "PMI_FD", 0, 1 << 30));

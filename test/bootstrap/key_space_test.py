@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The key space of MPICH's own mpiexec, Argument: key_space_rank."""
+"""The key space of MPICH's own mpiexec, which serves both versions of PMI. Argument: key_space_rank."""
 
 import os
 import shutil
@@ -24,13 +24,13 @@ class KeySpace(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (0, "both\n" * 3), done.stderr)
 
     def test_ranks_of_one_host(self):
-        for version in "1":
+        for version in "12":
             with self.subTest(version=version):
                 self.run_ranks(version)
 
     def test_ranks_of_two_hosts(self):
         """Two names of this host, which mpiexec takes for two, with a proxy each."""
-        for version in "1":
+        for version in "12":
             with self.subTest(version=version):
                 self.run_ranks(version, "-launcher", "fork", "-hosts", "localhost,127.0.0.2", "-ppn", "2")
 

@@ -256,7 +256,7 @@ TEST_CASE("the launcher's variables are read in order, and bad ones named") {
       {"SLURM_JOB_ID", "11"}, {"SLURM_NNODES", "2"}, {"SLURM_JOB_NODELIST", "n[4-5]"}};
   const Launch srun = launch_from(pmi2);
   CHECK((srun.rank == 2 && srun.several_hosts && srun.master_host == "n4"));
-  CHECK((!srun.key_space));
+  CHECK((srun.key_space.descriptor == 7 && srun.key_space.version == 2 && srun.key_space.job == "11.0"));
   pmi2.insert({{"MASTER_ADDR", "h"}, {"MASTER_PORT", "29500"}});
   CHECK_FALSE(launch_from(pmi2).key_space);
   CHECK(launch_from({{"SLURM_PROCID", "5"}, {"SLURM_NTASKS", "6"}}).rank == 5);

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Ranks under a real Slurm, on one node and on two. Arguments: a folder for Debian's packages of Slurm, a rank."""
+"""Ranks under a real Slurm, on one node and on two. Arguments: a folder for Debian's packages of Slurm, a library
+that is named as an MPI is, a rank."""
 
 import os
 import pathlib
@@ -14,6 +15,7 @@ import cases  # noqa: E402
 import slurm_cluster  # noqa: E402
 
 RANK = os.path.abspath(sys.argv.pop())
+MPI = os.path.abspath(sys.argv.pop())
 PACKAGES = os.path.abspath(sys.argv.pop())
 
 
@@ -82,6 +84,34 @@ class Slurm(unittest.TestCase):
         done = self.cluster.run("srun", "-N", "2", "-n", "4", "unshare", "-m", "sh", "-c", script, check=False,
                                 variables={"ANELLO_SECRET_FILE": str(secret), "TIMEOUT_MS": "20000"})
         self.assertEqual((done.stdout, done.stderr), ("sum 4\n" * 4, ""))
+
+    def test_the_key_space_of_pmi_2_tells_ranks_of_several_nodes_where_to_meet(self):
+        done = self.cluster.run("srun", "--quiet", "--mpi=pmi2", "-N", "2", "-n", "4", "sh", "-c", "exec " + RANK, check=False,
+                                variables={"TIMEOUT_MS": "20000"})
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "sum 4\n" * 4, ""))
+
+    def test_a_rank_that_does_not_come_to_the_key_space_is_no_hang(self):
+        script = "if [ $SLURM_PROCID = 1 ]; then sleep 20; else exec " + RANK + "; fi"
+        done = self.cluster.run("srun", "-K0", "--mpi=pmi2", "-N", "2", "-n", "2", "sh", "-c", script, check=False,
+                                variables={"TIMEOUT_MS": "2000"})
+        self.assertIn("(PMI_FD): not all ranks came in time", done.stdout)
+
+    def test_pmi_2_stays_the_mpi_s_that_is_in_the_process(self):
+        done = self.cluster.run("srun", "--quiet", "--mpi=pmi2", "-N", "2", "-n", "2", "env", f"LD_PRELOAD={MPI}", RANK, check=False,
+                                variables={"TIMEOUT_MS": "2000"})
+        self.assertIn("(PMI-2) stays MPI's", done.stderr)
+        self.assertNotIn("PMI_FD", done.stdout)
+
+    def test_with_a_secret_pmi_2_is_left_alone(self):
+        secret = self.folder / "secret"
+        secret.write_bytes(os.urandom(32))
+        secret.chmod(0o600)
+        script = "exec 2>&1; " + RANK + "; exec {} -c '{}'".format(sys.executable, (
+            "import os, socket; s = socket.socket(fileno=int(os.environ[\"PMI_FD\"])); "
+            "s.sendall(b\"cmd=init pmi_version=2 pmi_subversion=0\\n\"); print(s.recv(100))"))
+        done = self.cluster.run("srun", "--quiet", "--mpi=pmi2", "-N", "2", "-n", "2", "sh", "-c", script, check=False,
+                                variables={"ANELLO_SECRET_FILE": str(secret), "TIMEOUT_MS": "2000"})
+        self.assertEqual(done.stdout.count("response_to_init rc=0"), 2, done.stdout + done.stderr)
 
     def test_ranks_on_several_nodes_without_a_secret_are_told_how_to_give_one(self):
         done = self.srun("-N", "2", "-n", "2", check=False, MASTER_ADDR="127.0.0.1", MASTER_PORT="4100")
