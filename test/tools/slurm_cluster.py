@@ -119,4 +119,17 @@ class Cluster:
             except subprocess.TimeoutExpired:
                 each.kill()
                 each.wait()
+        # A step's manager that has not told the controller of its end when that goes would try for ever.
+        for process in self.left_behind():
+            os.kill(process, signal.SIGKILL)
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def left_behind(self):
+        """The processes of this cluster that are not its daemons: they have its configuration in their environment."""
+        own = f"SLURM_CONF={self.folder}/slurm.conf".encode()
+        for process in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                if own in (process / "environ").read_bytes().split(b"\0"):
+                    yield int(process.name)
+            except OSError:  # it has ended meanwhile
+                continue
