@@ -24,6 +24,7 @@ iproute2               | the tests that make networks of their own     | those t
 nftables               | the tests of firewalls between hosts          | those tests
 libhwloc-dev           | the topology line of anello-info              | that line
 libibverbs-dev         | lanes over InfiniBand and RoCE adapters        | those lanes
+librdmacm-dev          | lanes over iWARP adapters                     | those lanes
 libeigen3-dev          | matrix products of the Fashion-MNIST trainer  | the trainer
 zlib1g-dev             | reads the compressed images                   | the trainer
 dataset-fashion-mnist  | 60,000 images to train with                   | the trainer
@@ -149,13 +150,14 @@ frameworks_environment() {
 }
 
 # The modules of Debian's kernel without which a virtual machine has neither the host's files nor RDMA devices.
-machine_modules=(virtio_pci virtio_console 9p 9pnet_virtio overlay veth sch_netem crc32_generic ib_uverbs rdma_rxe)
+machine_modules=(virtio_pci virtio_console 9p 9pnet_virtio overlay veth sch_netem crc32_generic ib_uverbs)
 
-# kernel_parts PLACE VERSION: from an unpacked kernel, its image and those modules, listed in the order to load them.
+# kernel_parts PLACE VERSION DRIVER..: from an unpacked kernel, its image and these modules, listed in the order to load them.
 kernel_parts() {
   local place=$1 version=$2 each
+  shift 2
   /sbin/depmod -b "$place" "$version" && mkdir -p "$place/modules" && mv "$place/boot/vmlinuz-$version" "$place/vmlinuz" || return
-  /sbin/modprobe -d "$place" -S "$version" -a --show-depends "${machine_modules[@]}" |
+  /sbin/modprobe -d "$place" -S "$version" -a --show-depends "${machine_modules[@]}" "$@" |
     awk '$1 == "insmod" && !seen[$2]++ { print $2 }' >"$place/modules.paths" || return
   while read -r each; do
     case $each in
@@ -166,24 +168,47 @@ kernel_parts() {
   sed 's|.*/||; s|\.xz$||' "$place/modules.paths" >"$place/modules.list"
 }
 
-# virtual_machine FOLDER KERNEL: that kernel of Debian's (a package) and a shell in FOLDER, for the tests that need a
-# virtual machine (tools/rdma-vm); they say what is missing if it is not available.
+# soft_iwarp PLACE IMAGE: Linux's soft iWARP (siw), which Debian's kernels leave out, for the unpacked kernel of that package,
+# from Debian's source and headers of the same version.
+soft_iwarp() {
+  local place=$1 version=${2#linux-image-} release headers
+  local series=${version%%-*}
+  series=${series%.*}
+  headers=$place/usr/src/linux-headers-$version
+  release=$(apt-cache show --no-all-versions "$2" | sed -n 's/^Version: //p' | head -n 1)
+  apt_get install -y -qq --no-install-recommends make gcc-12 libelf1 &&
+    (cd "$place" && apt-get -o APT::Sandbox::User=root download -qq "linux-headers-$version" \
+      "linux-headers-${version%-*}-common" "linux-kbuild-$series" "linux-source-$series=$release" &&
+      for each in ./linux-headers-*.deb ./linux-kbuild-*.deb; do dpkg-deb -x "$each" . || exit; done &&
+      dpkg-deb --fsys-tarfile ./linux-source-*.deb | tar -xO "./usr/src/linux-source-$series.tar.xz" |
+      tar -xJ --strip-components=4 "linux-source-$series/drivers/infiniband/sw/siw") &&
+    echo "include $place/usr/src/linux-headers-${version%-*}-common/Makefile" >"$headers/Makefile" &&
+    make -s -C "$headers" "M=$place/siw" CONFIG_RDMA_SIW=m modules &&
+    strip --strip-debug "$place/siw/siw.ko" && cp "$place/siw/siw.ko" "$place/lib/modules/$version/"
+}
+
+# virtual_machine FOLDER KERNEL DRIVER: that kernel of Debian's (a package) with that software driver of RDMA devices
+# (rdma_rxe or siw) and a shell in FOLDER, for the tests that need a virtual machine (tools/rdma-vm); they say what is missing
+# if it is not available.
 virtual_machine() {
-  local place=$repository/$1 name
+  local place=$repository/$1 driver=$3 drivers=("$3") name
   if [ -x "$place/busybox" ] && [ -s "$place/modules.list" ] && is_installed qemu-system-x86; then return; fi
   [ "$(uname -m)" = x86_64 ] || return 0
-  heading "Fetching qemu, and Debian's $2 for virtual machines into $1 (110 MB at most; once)"
+  heading "Fetching qemu, and Debian's $2 for virtual machines into $1 (110 MB, with siw 260 MB, at most; once)"
   apt_get update -qq
   name=$(apt-cache depends "$2" 2>/dev/null | sed -n 's/.*Depends: //p' | head -n 1)
+  # Its connections are made by the connection manager.
+  [ "$driver" = siw ] && drivers=(rdma_ucm siw)
   if apt_get install -y -qq --no-install-recommends qemu-system-x86 kmod && mkdir -p "$place" &&
     (cd "$place" && apt-get -o APT::Sandbox::User=root download -qq "$name" busybox-static &&
       for each in ./*.deb; do dpkg-deb -x "$each" .; done) &&
-    kernel_parts "$place" "${name#linux-image-}" && mv "$place/bin/busybox" "$place/busybox"; then
-    row "qemu, $name" "the tests in a virtual machine" "installed"
+    { [ "$driver" != siw ] || soft_iwarp "$place" "$name"; } &&
+    kernel_parts "$place" "${name#linux-image-}" "${drivers[@]}" && mv "$place/bin/busybox" "$place/busybox"; then
+    row "qemu, $name" "the tests in a virtual machine ($driver)" "installed"
   else
-    row qemu "the tests in a virtual machine" "left out: apt-get could not install it"
+    row qemu "the tests in a virtual machine ($driver)" "left out: apt-get could not install it, or it could not be built"
   fi
-  rm -rf "$place"/*.deb "$place"/modules.paths "$place"/{bin,boot,lib,usr}
+  rm -rf "$place"/*.deb "$place"/modules.paths "$place"/{bin,boot,lib,siw,usr}
 }
 
 # A compiler that builds fuzzers, for the nightly fuzz tests; they say what is missing if it is not available.
