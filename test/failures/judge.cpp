@@ -29,7 +29,7 @@ Ranks::Ranks(int count, const std::string& role, const std::string& transport, S
     int out[2], in[2];
     if (::pipe2(out, O_CLOEXEC) != 0 || ::pipe2(in, O_CLOEXEC) != 0) throw Trouble("pipe2");
     environment["RANK"] = std::to_string(rank);
-    if (transport == "verbs") environment["ANELLO_VERBS_DEVICES"] = rank % 2 == 0 ? "rxe0" : "rxe1";
+    if (transport == "verbs") environment["ANELLO_VERBS_DEVICES"] = rank % 2 == 0 ? "rxe0,siw0" : "rxe1,siw1";
     Process& process = processes_[std::size_t(rank)];
     process.pid = start({own_path(), "--role", role}, environment, in[0], out[1]);
     process.out = out[0];

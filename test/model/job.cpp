@@ -86,7 +86,7 @@ class Watch {
       int out[2];
       if (::pipe2(out, O_CLOEXEC) != 0) throw std::runtime_error("pipe2: " + std::string(std::strerror(errno)));
       environment["RANK"] = std::to_string(rank);
-      if (job.transport == "verbs") environment["ANELLO_VERBS_DEVICES"] = rank % 2 == 0 ? "rxe0" : "rxe1";
+      if (job.transport == "verbs") environment["ANELLO_VERBS_DEVICES"] = rank % 2 == 0 ? "rxe0,siw0" : "rxe1,siw1";
       std::vector<std::string> words{test::own_path(),
                                      "--rank",
                                      std::to_string(rank),

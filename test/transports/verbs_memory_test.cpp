@@ -88,13 +88,14 @@ TEST_CASE("a transfer makes as few requests, completions and packets as its size
   // The device serves more reads than this transport has under way; each batch is half of those.
   const std::uint64_t batches = (pieces + VerbsTransferRail::kMostUnderWay / VerbsTransferRail::kBatches - 1) /
                                 (VerbsTransferRail::kMostUnderWay / VerbsTransferRail::kBatches);
-  CHECK(counts.completions == batches);
+  const std::uint64_t first = is_over_iwarp() ? 1 : 0;  // SEND
+  CHECK(counts.completions == batches + first);
   CHECK(ends.end->transfers().batches() == batches);
   CHECK(ends.end->counts().writes == lane.writes);
-  CHECK(ends.peer->transfers().counts().completions == 0);
+  CHECK(ends.peer->transfers().counts().completions == first);
   CHECK(ends.memory.registrations().made() == 1);
   // The answer to a read has packets of the path's MTU; those of a write go the other way.
-  if (puts) return;
+  if (puts || is_over_iwarp()) return;
   const std::uint64_t packets = counter_of("rxe1", "sent_pkts") - packets_before;
   const std::uint64_t least = (bytes + 4095) / 4096;
   CHECK(packets >= least);
@@ -157,7 +158,7 @@ TEST_CASE("a port hears of its link, for which the descriptor of a lane becomes 
   CHECK_FALSE(events.is_link_down());
   for (const bool down : {true, false}) {
     CAPTURE(down);
-    REQUIRE(std::system(down ? "ip link set roce1 down" : "ip link set roce1 up") == 0);  // and its other end, roce0
+    REQUIRE(run("ip link set " + link_of_first() + (down ? " down" : " up")));
     const Deadline deadline = Deadline::in_ms(20'000);
     while (events.is_link_down() != down) {
       REQUIRE_FALSE(deadline.passed());
@@ -166,7 +167,7 @@ TEST_CASE("a port hears of its link, for which the descriptor of a lane becomes 
       events.look();
     }
   }
-  CHECK(ends.end->failure() == nullptr);
+  CHECK((is_over_iwarp() || ends.end->failure() == nullptr));
 }
 
 TEST_CASE("a lane whose link stays down while a frame is under way fails, and a sleeper hears of it", "[adapter]") {
@@ -176,14 +177,14 @@ TEST_CASE("a lane whose link stays down while a frame is under way fails, and a 
   REQUIRE(std::system("tc qdisc add dev roce0 root netem loss 100%") == 0);
   const auto payload = payload_of(0, 1, 1000);
   REQUIRE(ends.end->send(header_of(0, 1, 1000), payload.data()));
-  REQUIRE(std::system("ip link set roce1 down") == 0);
+  REQUIRE(run("ip link set " + link_of_first() + " down"));
   TestArena arena(2);
   const Deadline deadline = Deadline::in_ms(20'000);
   while (ends.end->failure() == nullptr && !deadline.passed()) {
     sleep_on(*ends.end, arena, 0);
     ends.end->incoming();
   }
-  CHECK(std::system("tc qdisc del dev roce0 root; ip link set roce1 up") == 0);
+  CHECK(run("tc qdisc del dev roce0 root; ip link set " + link_of_first() + " up"));
   REQUIRE(ends.end->failure() != nullptr);
   CHECK(ends.end->failure()->code() == ANELLO_ERR_PEER_LOST);
   CHECK_THAT(ends.end->failure()->text(), Catch::Contains("the link of this rank's port is down"));
@@ -199,7 +200,8 @@ TEST_CASE("an adapter that fails ends its lanes and transfers, and is named", "[
   ends.memory.port()->events().take(fatal);
   poll_until_failure(*ends.end);
   CHECK(ends.end->failure()->code() == ANELLO_ERR_SYSTEM);
-  CHECK_THAT(ends.end->failure()->text(), Catch::Contains("rxe0 port 1 has failed") && Catch::Contains("rank 1"));
+  CHECK_THAT(ends.end->failure()->text(),
+             Catch::Contains(named("rxe0 port 1 has failed")) && Catch::Contains("rank 1"));
   CHECK(ends.wait(1) == ECONNABORTED);
   CHECK(ends.theirs.port()->events().has_failed() == false);
 }

@@ -20,7 +20,7 @@ const std::string kRoot = "/sys/fs/cgroup";
 // What this process makes on a device from here on.
 class ObjectLimit {
  public:
-  explicit ObjectLimit(std::string device) : device_(std::move(device)) {
+  explicit ObjectLimit(const std::string& device) : device_(named(device)) {
     REQUIRE(run("mountpoint -q " + kRoot + " || mount -t cgroup2 none " + kRoot));
     REQUIRE(run("echo +rdma > " + kRoot + "/cgroup.subtree_control"));
     REQUIRE(run("mkdir -p " + folder_));
@@ -77,7 +77,7 @@ TEST_CASE("a lane for which the adapter has too few objects says which, and work
       CHECK(move(peer, back, 1, 50'000));
     } catch (const Error& error) {
       CHECK(error.code() == ANELLO_ERR_RESOURCE);
-      CHECK_THAT(error.text(), Catch::Contains("rxe0 port 1") && Catch::Contains("rdma.max"));
+      CHECK_THAT(error.text(), Catch::Contains(named("rxe0 port 1")) && Catch::Contains("rdma.max"));
       CHECK(copying + whole == 0);
       for (const char* call : {"ibv_reg_mr", "ibv_create_cq", "ibv_create_qp"}) {
         if (error.text().find(call) != std::string::npos) lacked.insert(call);

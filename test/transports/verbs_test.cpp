@@ -284,7 +284,7 @@ TEST_CASE("a peer that ends before or after its greeting, or greets wrongly, is 
   poll_until_failure(*end);
   CHECK(end->failure()->code() == ANELLO_ERR_PEER_LOST);
   CHECK(end->failure()->peer() == 7);
-  CHECK_THAT(end->failure()->text(), Catch::Contains("rank 7") && Catch::Contains("rxe0 port 1"));
+  CHECK_THAT(end->failure()->text(), Catch::Contains("rank 7") && Catch::Contains(named("rxe0 port 1")));
   CHECK_FALSE(end->send(header_of(0, 0, 0), nullptr));
 }
 
@@ -314,9 +314,12 @@ TEST_CASE("a lane makes as few requests, bytes, completions and packets as its s
   CHECK(to.counts().bytes == 0);
   CHECK(to.counts().writes <= slots / kCreditSlots);
   CHECK(to.counts().writes + 1 >= slots / kSlots);
-  // One completion for each piece and for each credit.
-  CHECK(from.counts().completions <= from.counts().writes + to.counts().writes);
+  // One completion for each piece and for each credit. Over iWARP there may be a READ for each piece, too, and there is
+  // the first SEND.
+  const std::uint64_t more = is_over_iwarp() ? from.counts().writes + 1 : 0;
+  CHECK(from.counts().completions <= from.counts().writes + to.counts().writes + more);
   CHECK(from.counts().completions >= from.counts().writes);
+  if (is_over_iwarp()) return;
   // Data in packets of the path's MTU, and an acknowledgement for each credit; under load a packet may be sent again.
   const std::uint64_t packets = counter_of("rxe0", "sent_pkts") - packets_before;
   const std::uint64_t least = kFrames * ((kFrameHead + bytes + 4095) / 4096);
@@ -326,15 +329,16 @@ TEST_CASE("a lane makes as few requests, bytes, completions and packets as its s
 
 TEST_CASE("a port is chosen by its name, and each that is not says why", "[adapter]") {
   CHECK(make_verbs(on("=rxe1"))->name() == "verbs");
-  CHECK_THROWS_WITH(make_verbs(on("mlx5")), Catch::Contains("rxe0 port 1: left out by ANELLO_VERBS_DEVICES") &&
-                                                Catch::Contains("rxe1 port 1: left out"));
+  CHECK_THROWS_WITH(make_verbs(on("mlx5")), Catch::Contains(named("rxe0 port 1: left out by ANELLO_VERBS_DEVICES")) &&
+                                                Catch::Contains(named("rxe1 port 1: left out")));
   const VerbsPorts ports = VerbsPort::open_all(on("=rxe2,rxe0"), kMostRails);
   REQUIRE(ports.size() == 2);
-  CHECK(ports[0]->name() == "rxe2 port 1");
-  CHECK(VerbsPort::open(on("=rxe2,rxe0"))->name() == "rxe2 port 1");
+  CHECK(ports[0]->name() == named("rxe2 port 1"));
+  CHECK(VerbsPort::open(on("=rxe2,rxe0"))->name() == named("rxe2 port 1"));
+  CHECK(verbs_why_not() == "");
+  CHECK(PortAddress::all_from(verbs_address()).size() == 4);
+  if (is_over_iwarp()) return;  // which has no table of GIDs
   VerbsSettings beyond = on("rxe0");
   beyond.gid_index = 200;
   CHECK_THROWS_WITH(make_verbs(beyond), Catch::Contains("rxe0 port 1: no address in entry 200"));
-  CHECK(verbs_why_not() == "");
-  CHECK(PortAddress::all_from(verbs_address()).size() == 4);
 }

@@ -17,7 +17,7 @@ bool PortAddress::is_ipv4() const {
 // A subnet of InfiniBand has a prefix, the first half of its GIDs.
 bool PortAddress::joins(const PortAddress& other) const {
   if (link != other.link) return false;
-  if (link == kEthernet) return is_ipv4() == other.is_ipv4();
+  if (link != kInfiniBand) return is_ipv4() == other.is_ipv4();
   return std::equal(gid.begin(), gid.begin() + 8, other.gid.begin());
 }
 
@@ -30,6 +30,7 @@ std::string PortAddress::text() const {
   } else {
     ::inet_ntop(AF_INET6, gid.data(), digits, sizeof digits);
   }
+  if (link == kIwarp) return anello::text("iWARP, ", digits);
   const std::string where = link == kEthernet ? "RoCE, " : anello::text("InfiniBand, LID ", lid, ", ");
   return anello::text(where, digits, ", MTU ", 128 << mtu);
 }
@@ -38,7 +39,7 @@ std::optional<PortAddress> PortAddress::from(std::string_view bytes) {
   PortAddress address;
   if (bytes.size() != sizeof address) return std::nullopt;
   std::memcpy(&address, bytes.data(), sizeof address);
-  const bool right = address.version == kVersion && (address.link == kInfiniBand || address.link == kEthernet) &&
+  const bool right = address.version == kVersion && address.link >= kInfiniBand && address.link <= kIwarp &&
                      address.mtu >= 1 && address.mtu <= 5 && address.lid <= 0xffff;
   return right ? std::optional(address) : std::nullopt;
 }

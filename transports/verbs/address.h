@@ -11,14 +11,14 @@
 namespace anello::transport {
 
 struct PortAddress {
-  static constexpr std::uint8_t kVersion = 1, kInfiniBand = 1, kEthernet = 2;
+  static constexpr std::uint8_t kVersion = 1, kInfiniBand = 1, kEthernet = 2, kIwarp = 3;
 
   std::uint8_t version = kVersion;
   std::uint8_t link = kInfiniBand;
   std::uint8_t mtu = 0;  // ibv_mtu
   std::uint8_t spare = 0;
-  std::uint32_t lid = 0;  // InfiniBand only
-  std::array<std::uint8_t, 16> gid{};
+  std::uint32_t lid = 0;               // InfiniBand only
+  std::array<std::uint8_t, 16> gid{};  // of iWARP: the address of its network interface, as for RoCE
 
   // A GID of RoCE is an IPv6 address, or an IPv4 address mapped into one.
   bool is_ipv4() const;

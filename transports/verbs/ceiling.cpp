@@ -23,19 +23,29 @@ constexpr int kStallMs = 10'000;  // without what must come next
 constexpr std::size_t kWriteBytes = 64 * 1024, kBatch = 8, kBatches = 2;
 constexpr std::size_t kSmallBytes = 8;
 constexpr int kRequests = int(kBatch * kBatches);
-constexpr int kAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
 
 // One end: its memory is read by its own writes, and written by the other's.
 class Writer {
  public:
   explicit Writer(const std::shared_ptr<VerbsPort>& port)
       : pages_(kWriteBytes),
-        region_(VerbsDomain::of(port), pages_.memory(), kAccess),
-        pair_(port, {kRequests, kRequests, kAccess, 1}) {}
+        region_(VerbsDomain::of(port), pages_.memory(), port->ring_access()),
+        pair_(port, {kRequests, kRequests, port->ring_access(), 1}) {}
 
   void connect(const Writer& other) {
     const std::string why_not = pair_.connect(pair_.port().address(), other.pair_.name());
     if (!why_not.empty()) throw Error(ANELLO_ERR_SYSTEM, why_not);
+  }
+
+  // Over iWARP, both ends are joined at the same time.
+  void wait_for_joining(Writer& other) {
+    const Deadline limit = Deadline::in_ms(kStallMs);
+    while (!pair_.is_joined() || !other.pair_.is_joined()) {
+      take_completions();
+      other.take_completions();
+      if (limit.passed()) throw Error(ANELLO_ERR_TIMEOUT, "the port's queue pairs cannot be joined with each other");
+      ::sched_yield();
+    }
   }
 
   // A small one that the other end hears of.
@@ -76,13 +86,19 @@ class Writer {
   void wait_for(const std::uint64_t& counter, std::uint64_t value) {
     const Deadline limit = Deadline::in_ms(kStallMs);
     for (; counter < value; ::sched_yield()) {
-      for (const ibv_wc& completion : pair_.poll()) {
-        if (completion.status != IBV_WC_SUCCESS)
-          throw Error(ANELLO_ERR_SYSTEM, completion_text(completion.status, completion.vendor_err));
-        ++(completion.opcode == IBV_WC_RECV_RDMA_WITH_IMM ? came_ : sent_);
-      }
+      take_completions();
       if (counter < value && limit.passed())
         throw Error(ANELLO_ERR_TIMEOUT, text("the adapter completed nothing for ", kStallMs, " ms"));
+    }
+  }
+
+  void take_completions() {
+    for (const ibv_wc& completion : pair_.poll()) {
+      if (completion.status != IBV_WC_SUCCESS) {
+        const std::string why = pair_.why_not_joined();
+        throw Error(ANELLO_ERR_SYSTEM, why.empty() ? completion_text(completion.status, completion.vendor_err) : why);
+      }
+      ++(completion.opcode == IBV_WC_RECV_RDMA_WITH_IMM ? came_ : sent_);
     }
   }
 
@@ -131,6 +147,7 @@ VerbsCeiling measure_verbs_ceiling(const VerbsSettings& settings) {
     Writer one(port), other(port);
     one.connect(other);
     other.connect(one);
+    one.wait_for_joining(other);
     ceiling.latency_us = measure_latency(one, other);
     ceiling.gbps = measure_bandwidth(one, other);
   } catch (const Error& error) {

@@ -71,6 +71,7 @@ void VerbsEndpoint::look() {
 
 void VerbsEndpoint::look_at_transfers() {
   if (!rails_.has_opened() || is_closing_) return;
+  transfers_.look_for_joining();
   for (std::size_t i = 0; i < transfers_.rails().size(); ++i) {
     VerbsTransferRail& rail = *transfers_.rails()[i];
     if (rails_.is_lost(rail.port())) transfers_.lose(rail, "their port is lost");

@@ -16,8 +16,11 @@ struct VerbsPairName {
   std::uint32_t number = 0;  // 0: there is none
   std::uint32_t first_packet = 0;
   std::uint32_t reads = 0;  // of the peer that it serves at once
+  // iWARP (joiner.h):
+  std::uint32_t tcp_port = 0;
+  std::uint64_t secret = 0;
 
-  bool is_right() const { return number <= 0xffffff && first_packet <= 0xffffff; }
+  bool is_right() const { return number <= 0xffffff && first_packet <= 0xffffff && tcp_port <= 0xffff; }
 };
 
 // A port, a queue pair there for the lane and, if it has a number, one for transfers (transfer_rail.h), and the key
@@ -27,10 +30,11 @@ struct RailOffer {
   VerbsPairName pair;
   VerbsPairName memory;
   std::uint32_t ring_key = 0;
+  std::uint32_t spare = 0;
 
   bool is_right() const;
 };
-static_assert(sizeof(RailOffer) == 52);
+static_assert(sizeof(RailOffer) == 80);
 
 struct VerbsGreeting {
   static constexpr std::uint64_t kMagic = 0x34736272'65766e61;  // "anverbs4"

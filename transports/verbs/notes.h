@@ -19,11 +19,10 @@ struct RailNote {
   std::uint32_t port = 0;  // the sender's: its place in the sender's greeting
   std::uint64_t came = 0;  // down: immediates that have come to the sender's queue pair
   RailOffer offered;       // offer
-  std::uint32_t spare = 0;
 
   bool is_right(std::size_t ports) const;
 };
-static_assert(sizeof(RailNote) == 72);
+static_assert(sizeof(RailNote) == 96);
 
 class NoteExchange {
  public:

@@ -6,6 +6,7 @@
 #include "base/unique_fd.h"
 #include "transports/verbs/device_filter.h"
 #include "transports/verbs/lane_shape.h"
+#include "transports/verbs/sent_notes.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -141,6 +142,7 @@ bool VerbsPort::refresh() {
   try {
     const ibv_port_attr attributes = attributes_of(context_, number_);
     check_link(attributes);
+    if (is_iwarp()) return joiner_->has_address();
     if (attributes.link_layer == IBV_LINK_LAYER_ETHERNET) choose_gid();
     address();  // which must exist
     return true;
@@ -152,15 +154,22 @@ bool VerbsPort::refresh() {
 void VerbsPort::look() {
   const ibv_port_attr attributes = attributes_of(context_, number_);
   check_link(attributes);
-  if (context_->device->transport_type != IBV_TRANSPORT_IB)
-    throw Error(ANELLO_ERR_SYSTEM, "only InfiniBand and RoCE are supported, not iWARP or others");
+  const bool over_tcp = context_->device->transport_type == IBV_TRANSPORT_IWARP;
+  if (!over_tcp && context_->device->transport_type != IBV_TRANSPORT_IB)
+    throw Error(ANELLO_ERR_SYSTEM, "only InfiniBand, RoCE and iWARP are supported");
   const ibv_device_attr limits = limits_of(context_);
-  if (limits.max_qp_wr < kLaneRequests || limits.max_cqe < kLaneCompletions || attributes.max_msg_sz < kPieceBytes)
+  const int requests = over_tcp ? VerbsSentNotes::sends_of(kLaneRequests) : kLaneRequests;
+  const int completions = over_tcp ? requests + kLaneRequests : kLaneCompletions;
+  if (limits.max_qp_wr < requests || limits.max_cqe < completions || attributes.max_msg_sz < kPieceBytes)
     throw Error(ANELLO_ERR_SYSTEM, text("its queues are too short (", limits.max_qp_wr, " requests, ", limits.max_cqe,
                                         " completions, messages of ", attributes.max_msg_sz, " bytes)"));
   limits_ = {attributes.max_msg_sz, limits.max_mr_size, limits.max_qp_wr, limits.max_qp_init_rd_atom,
              limits.max_qp_rd_atom};
-  if (attributes.link_layer == IBV_LINK_LAYER_ETHERNET) choose_gid();
+  if (over_tcp) {
+    joiner_ = std::make_unique<VerbsJoiner>(context_->device->name, number_);
+  } else if (attributes.link_layer == IBV_LINK_LAYER_ETHERNET) {
+    choose_gid();
+  }
   address();  // which must exist
   domain_ = verbs_library().alloc_pd(context_);
   if (domain_ == nullptr) throw system_error("ibv_alloc_pd", errno);
@@ -200,12 +209,21 @@ void VerbsPort::choose_gid() {
   gid_index_ = found;
 }
 
+int VerbsPort::ring_access() const {
+  return IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | (is_iwarp() ? IBV_ACCESS_REMOTE_READ : 0);
+}
+
 PortAddress VerbsPort::address() const {
   const ibv_port_attr attributes = attributes_of(context_, number_);
   PortAddress address;
   address.link = attributes.link_layer == IBV_LINK_LAYER_ETHERNET ? PortAddress::kEthernet : PortAddress::kInfiniBand;
   address.mtu = std::uint8_t(attributes.active_mtu);
   address.lid = attributes.lid;
+  if (is_iwarp()) {
+    address.link = PortAddress::kIwarp;
+    address.gid = joiner_->address();
+    return address;
+  }
   ibv_gid gid{};
   const bool known = verbs_library().query_gid(context_, std::uint8_t(number_), gid_index_, &gid) == 0;
   if (!known || (gid.global.subnet_prefix == 0 && gid.global.interface_id == 0)) {

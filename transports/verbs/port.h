@@ -2,6 +2,7 @@
 // An active port of an adapter, opened, and its protection domain. Lanes and memory of one transport object share it.
 // Each is a rail of the transport's lanes.
 #include "transports/verbs/address.h"
+#include "transports/verbs/joiner.h"
 #include "transports/verbs/library.h"
 #include "transports/verbs/port_events.h"
 #include "transports/verbs/settings.h"
@@ -50,6 +51,11 @@ class VerbsPort {
   // For texts: "rxe0 port 1".
   const std::string& name() const { return name_; }
   VerbsPortEvents& events() { return events_; }
+  // Its queue pairs are joined by this; null: it is no port of iWARP.
+  VerbsJoiner* joiner() const { return joiner_.get(); }
+  bool is_iwarp() const { return joiner_ != nullptr; }
+  // Of memory to which a peer writes with numbers.
+  int ring_access() const;
   // Asked anew: the GID may have moved since.
   PortAddress address() const;
   // Chooses the GID anew, after the link or the addresses have changed. False: the port cannot be used now.
@@ -72,6 +78,7 @@ class VerbsPort {
   VerbsLimits limits_;
   std::string name_;
   VerbsPortEvents events_;
+  std::unique_ptr<VerbsJoiner> joiner_;
 };
 
 using VerbsPorts = std::vector<std::shared_ptr<VerbsPort>>;

@@ -3,9 +3,11 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "base/write_signals.h"
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 #include <utility>
 
 #include <arpa/inet.h>
@@ -17,12 +19,34 @@ namespace anello::transport {
 namespace {
 
 // Asked for; an adapter that copies less into a request gets a queue pair without.
-constexpr std::uint32_t kInlineBytes = 256;
+constexpr std::uint32_t kInlineBytes = 256, kLeastInlineBytes = 32;
 constexpr int kDrainMs = 200;
 // A receive request is always there, so the peer's adapter need not ask again and again.
 constexpr std::uint8_t kUnreadyRetries = 3;
 
+// siw sends over a socket of the kernel's, in the caller's name: where the peer has closed it, the caller would get
+// SIGPIPE.
+class Quiet {
+ public:
+  explicit Quiet(const VerbsPort& port) {
+    if (port.is_iwarp()) held_.emplace();
+  }
+
+ private:
+  std::optional<WriteSignalsHeld> held_;
+};
+
 [[noreturn]] void fail(const char* call) { throw Error(ANELLO_ERR_RESOURCE, why_not_made(call, errno)); }
+
+// What the device must hold: over iWARP, a write with a number is two requests.
+VerbsPairShape capacity_on(const VerbsPort& port, const VerbsPairShape& shape) {
+  VerbsPairShape capacity = shape;
+  if (port.is_iwarp()) {
+    capacity.sends = VerbsSentNotes::sends_of(shape.sends);
+    capacity.receives = VerbsSentNotes::receives_of(shape.receives);
+  }
+  return capacity;
+}
 
 std::uint32_t random_packet() {
   std::uint32_t number = 0;
@@ -33,17 +57,20 @@ std::uint32_t random_packet() {
 }  // namespace
 
 VerbsQueuePair::VerbsQueuePair(std::shared_ptr<VerbsPort> port, const VerbsPairShape& shape)
-    : port_(std::move(port)), shape_(shape), first_packet_(random_packet()) {
+    : port_(std::move(port)), shape_(shape), capacity_(capacity_on(*port_, shape)), first_packet_(random_packet()) {
   try {
+    if (port_->is_iwarp()) notes_ = std::make_unique<VerbsSentNotes>(port_, shape_.sends, capacity_.receives);
     channel_ = verbs_library().create_comp_channel(port_->context());
     if (channel_ == nullptr) fail("ibv_create_comp_channel");
     remember_descriptor(channel_->fd);
     ::fcntl(channel_->fd, F_SETFL, ::fcntl(channel_->fd, F_GETFL) | O_NONBLOCK);
-    queue_ = verbs_library().create_cq(port_->context(), shape_.sends + shape_.receives, nullptr, channel_, 0);
+    const int completions = capacity_.sends + capacity_.receives;
+    queue_ = verbs_library().create_cq(port_->context(), completions, nullptr, channel_, 0);
     if (queue_ == nullptr) fail("ibv_create_cq");
     create_pair();
     if (const int error = modify_to_init(); error != 0) throw system_error("ibv_modify_qp to INIT", error);
-    if (const int error = post_receives(shape_.receives); error != 0) throw system_error("ibv_post_recv", error);
+    if (const int error = post_receives(capacity_.receives); error != 0) throw system_error("ibv_post_recv", error);
+    if (port_->is_iwarp()) place_ = port_->joiner()->expect(*this, pair_->qp_num, shape_.reads);
   } catch (const Error& error) {
     release();
     throw Error(ANELLO_ERR_RESOURCE, text(port_->name(), ": ", error.text()));
@@ -54,11 +81,11 @@ void VerbsQueuePair::create_pair() {
   ibv_qp_init_attr wanted{};
   wanted.send_cq = wanted.recv_cq = queue_;
   wanted.qp_type = IBV_QPT_RC;
-  wanted.cap.max_send_wr = std::uint32_t(shape_.sends);
-  wanted.cap.max_recv_wr = std::uint32_t(shape_.receives);
+  wanted.cap.max_send_wr = std::uint32_t(capacity_.sends);
+  wanted.cap.max_recv_wr = std::uint32_t(capacity_.receives);
   wanted.cap.max_send_sge = 1;
-  wanted.cap.max_recv_sge = shape_.receives > 0 ? 1 : 0;
-  for (const std::uint32_t inlined : {kInlineBytes, 0u}) {
+  wanted.cap.max_recv_sge = capacity_.receives > 0 ? 1 : 0;
+  for (const std::uint32_t inlined : {kInlineBytes, kLeastInlineBytes, 0u}) {
     wanted.cap.max_inline_data = inlined;
     pair_ = verbs_library().create_qp(port_->domain(), &wanted);
     if (pair_ != nullptr) break;
@@ -72,6 +99,8 @@ VerbsQueuePair::~VerbsQueuePair() {
 }
 
 void VerbsQueuePair::release() {
+  const Quiet quiet(*port_);
+  if (place_.secret != 0) port_->joiner()->forget(place_.secret);
   if (pair_ != nullptr) verbs_library().destroy_qp(pair_);
   if (queue_ != nullptr) verbs_library().destroy_cq(queue_);
   if (channel_ == nullptr) return;
@@ -87,6 +116,7 @@ int VerbsQueuePair::modify_to_init() {
   to.pkey_index = std::uint16_t(port_->settings().pkey_index);
   to.port_num = std::uint8_t(port_->number());
   to.qp_access_flags = unsigned(shape_.access);
+  if (port_->is_iwarp()) return verbs_library().modify_qp(pair_, &to, IBV_QP_STATE | IBV_QP_ACCESS_FLAGS);
   return verbs_library().modify_qp(pair_, &to, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 }
 
@@ -133,15 +163,41 @@ std::string VerbsQueuePair::connect(const PortAddress& port, const VerbsPairName
   reads_ = std::min({port_->limits().reads_begun, shape_.sends, int(std::min(peer.reads, std::uint32_t{UINT8_MAX}))});
   try {
     if (!port_->address().joins(port)) return "its port is of another kind or subnet";
+    if (port_->is_iwarp()) return join(port, peer);
     if (const int error = modify_to_receive(port, peer); error != 0) {
       return text(system_text("ibv_modify_qp to RTR", error), "; is the peer's address reachable from this port, and ",
                   "is GID index ", port_->gid_index(), " right (ANELLO_VERBS_GID_INDEX)?");
     }
     if (const int error = modify_to_send(); error != 0) return system_text("ibv_modify_qp to RTS", error);
+    is_joined_ = true;
   } catch (const Error& error) {
     return error.text();
   }
   return {};
+}
+
+// Both ends find the same one of them to dial.
+std::string VerbsQueuePair::join(const PortAddress& port, const VerbsPairName& peer) {
+  reads_ = std::min(reads_, shape_.reads);
+  if (peer.tcp_port == 0) return "its adapter's port has no listener";
+  const auto mine = std::pair(port_->address().bytes(), pair_->qp_num), its = std::pair(port.bytes(), peer.number);
+  if (mine < its) port_->joiner()->dial(place_.secret, port, {peer.tcp_port, peer.secret}, reads_);
+  return {};
+}
+
+// Its completion tells this rank's thread.
+void VerbsQueuePair::may_send() {
+  const Quiet quiet(*port_);
+  if (notes_->post_first(pair_) != 0) not_joined();
+}
+
+void VerbsQueuePair::not_joined() {
+  is_refused_ = true;
+  stop();
+}
+
+std::string VerbsQueuePair::why_not_joined() const {
+  return is_joined_ || !port_->is_iwarp() ? "" : port_->joiner()->why_not(place_.secret);
 }
 
 // ---- Moving ----
@@ -158,13 +214,20 @@ int VerbsQueuePair::post(const Write& write) {
   request.imm_data = htonl(write.number);
   request.wr.rdma.remote_addr = write.to;
   request.wr.rdma.rkey = write.to_key;
-  ibv_send_wr* bad = nullptr;
-  const int error = ibv_post_send(pair_, &request, &bad);
-  if (error != 0) return error;
-  ++posted_;
+  if (const int error = post_request(write, request); error != 0) return error;
   ++counts_.writes;
   counts_.bytes += write.bytes;
   return 0;
+}
+
+int VerbsQueuePair::post_request(const Write& write, ibv_send_wr& request) {
+  const Quiet quiet(*port_);
+  int posted = 1;
+  ibv_send_wr* bad = nullptr;
+  const int error = notes_ == nullptr ? ibv_post_send(pair_, &request, &bad)
+                                      : notes_->post(pair_, request, write.number, inline_bytes_ > 0, &posted);
+  if (error == 0 || notes_ != nullptr) posted_ += posted;
+  return error;
 }
 
 int VerbsQueuePair::post(std::span<const Move> moves, bool writes, std::size_t* posted) {
@@ -185,6 +248,7 @@ int VerbsQueuePair::post(std::span<const Move> moves, bool writes, std::size_t* 
     bytes += move.bytes;
   }
   requests[moves.size() - 1].send_flags = IBV_SEND_SIGNALED;
+  const Quiet quiet(*port_);
   ibv_send_wr* bad = nullptr;
   if (const int error = ibv_post_send(pair_, requests.data(), &bad); error != 0) {
     *posted = bad != nullptr ? std::size_t(bad - requests.data()) : 0;
@@ -198,6 +262,11 @@ int VerbsQueuePair::post(std::span<const Move> moves, bool writes, std::size_t* 
 
 // The writes bring their own addresses, so that a request needs no memory.
 int VerbsQueuePair::post_receives(int count) {
+  if (notes_ != nullptr) {
+    const int error = notes_->post_receives(pair_, count);
+    if (error == 0) posted_ += count;
+    return error;
+  }
   constexpr int kTogether = 32;
   while (count > 0) {
     const int together = std::min(count, kTogether);
@@ -213,9 +282,32 @@ int VerbsQueuePair::post_receives(int count) {
 
 std::span<const ibv_wc> VerbsQueuePair::poll() {
   const int count = std::max(ibv_poll_cq(queue_, int(completions_.size()), completions_.data()), 0);
-  posted_ -= count;
   counts_.completions += std::uint64_t(count);
+  if (notes_ != nullptr) return translate(std::size_t(count));
+  posted_ -= count;
   return {completions_.data(), std::size_t(count)};
+}
+
+// Completions that say nothing are followed by others, so that nothing said means nothing there.
+std::span<const ibv_wc> VerbsQueuePair::translate(std::size_t count) {
+  said_.clear();
+  while (count > 0) {
+    for (std::size_t i = 0; i < count; ++i) {
+      posted_ -= notes_->is_counted(completions_[i]) ? 1 : 0;
+      if (completions_[i].status != IBV_WC_SUCCESS) has_stopped_ = true;
+      notes_->take(completions_[i], said_);
+    }
+    if (!said_.empty()) break;
+    count = std::size_t(std::max(ibv_poll_cq(queue_, int(completions_.size()), completions_.data()), 0));
+    counts_.completions += count;
+  }
+  is_joined_ = notes_->has_begun();
+  if (is_joined_ && !has_stopped_ && notes_->has_question()) ask();
+  if (said_.empty() && is_refused_.exchange(false)) {
+    said_.emplace_back();
+    said_.back().status = IBV_WC_GENERAL_ERR;
+  }
+  return said_;
 }
 
 void VerbsQueuePair::arm() {
@@ -228,7 +320,15 @@ void VerbsQueuePair::arm() {
   if (!armed_) armed_ = ibv_req_notify_cq(queue_, 0) == 0;
 }
 
+void VerbsQueuePair::ask() {
+  const Quiet quiet(*port_);
+  int asked = 0;
+  if (notes_->post_question(pair_, &asked) == 0) posted_ += asked;
+}
+
 bool VerbsQueuePair::stop() {
+  const Quiet quiet(*port_);
+  has_stopped_ = true;
   ibv_qp_attr to{};
   to.qp_state = IBV_QPS_ERR;
   return verbs_library().modify_qp(pair_, &to, IBV_QP_STATE) == 0;

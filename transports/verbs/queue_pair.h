@@ -3,13 +3,16 @@
 #include "base/unique_fd.h"
 #include "transports/verbs/greeting.h"
 #include "transports/verbs/port.h"
+#include "transports/verbs/sent_notes.h"
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace anello::transport {
 
@@ -37,19 +40,27 @@ struct VerbsPairShape {
   int reads = 0;                // of the peer that it serves at once
 };
 
-class VerbsQueuePair {
+class VerbsQueuePair final : private JoinUser {
  public:
   // Throws Error.
   VerbsQueuePair(std::shared_ptr<VerbsPort> port, const VerbsPairShape& shape);
-  ~VerbsQueuePair();
+  ~VerbsQueuePair() override;
   VerbsQueuePair(const VerbsQueuePair&) = delete;
   VerbsQueuePair& operator=(const VerbsQueuePair&) = delete;
 
-  VerbsPairName name() const { return {pair_->qp_num, first_packet_, std::uint32_t(shape_.reads)}; }
+  VerbsPairName name() const {
+    return {pair_->qp_num, first_packet_, std::uint32_t(shape_.reads), place_.tcp_port, place_.secret};
+  }
   const VerbsPort& port() const { return *port_; }
 
-  // After this it receives and sends. Returns "" or why it cannot.
+  // After this it receives and sends, but over iWARP not before poll() has seen that it is joined. Returns "" or why it
+  // cannot.
   std::string connect(const PortAddress& port, const VerbsPairName& peer);
+  bool is_joined() const { return is_joined_; }
+  // After a completion with an error; "": that has another reason.
+  std::string why_not_joined() const;
+  // iWARP: since when the peer's adapter owes an answer; 0: it does not.
+  std::int64_t asked_ns() const { return notes_ == nullptr ? 0 : notes_->asked_ns(); }
   // Reads that may be under way at once, once it is connected.
   int reads() const { return reads_; }
 
@@ -96,11 +107,17 @@ class VerbsQueuePair {
   int modify_to_init();
   int modify_to_receive(const PortAddress& port, const VerbsPairName& peer);
   int modify_to_send();
+  std::string join(const PortAddress& port, const VerbsPairName& peer);
+  void may_send() override;
+  void not_joined() override;
+  int post_request(const Write& write, ibv_send_wr& request);
+  std::span<const ibv_wc> translate(std::size_t count);
+  void ask();
   void create_pair();
   void release();
 
   std::shared_ptr<VerbsPort> port_;
-  const VerbsPairShape shape_;
+  const VerbsPairShape shape_, capacity_;
   ibv_comp_channel* channel_ = nullptr;
   ibv_cq* queue_ = nullptr;
   ibv_qp* pair_ = nullptr;
@@ -111,6 +128,13 @@ class VerbsQueuePair {
   int posted_ = 0;  // requests without a completion
   VerbsCounts counts_;
   std::array<ibv_wc, 16> completions_{};
+
+  // Where the device has no immediates (iWARP):
+  std::unique_ptr<VerbsSentNotes> notes_;
+  JoinPlace place_;
+  bool is_joined_ = false;
+  std::atomic<bool> is_refused_ = false, has_stopped_ = false;  // set on the joiner's thread, too
+  std::vector<ibv_wc> said_;                                    // as completions of a device that has them
 };
 
 // "the peer's adapter does not answer (12, vendor 0x0): ..", with the usual cause.

@@ -10,20 +10,22 @@
 namespace anello::transport {
 namespace {
 
-constexpr VerbsPairShape kShape{kLaneRequests, kLaneRequests, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, 1};
+constexpr std::int64_t kQuietNs = 100'000'000;
+
+VerbsPairShape shape_on(const VerbsPort& port) { return {kLaneRequests, kLaneRequests, port.ring_access(), 1}; }
 
 }  // namespace
 
 VerbsRail::VerbsRail(std::shared_ptr<VerbsPort> port, const VerbsPages& ring, const VerbsPages& staging)
     : port_(std::move(port)),
       staging_(staging),
-      ring_here_(VerbsDomain::of(port_), ring.memory(), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE),
+      ring_here_(VerbsDomain::of(port_), ring.memory(), port_->ring_access()),
       staging_here_(VerbsDomain::of(port_), staging.memory(), 0) {
   make();
 }
 
 void VerbsRail::make() {
-  pair_ = std::make_unique<VerbsQueuePair>(port_, kShape);
+  pair_ = std::make_unique<VerbsQueuePair>(port_, shape_on(*port_));
   came_ = arrived_ = posted_ = 0;
   used_receives_ = 0;
   returns_ = port_->events().returns();
@@ -35,8 +37,14 @@ RailOffer VerbsRail::offer() const { return {port_->address(), pair_->name(), {}
 std::string VerbsRail::connect(const RailOffer& theirs) {
   std::string why_not = pair_->connect(theirs.port, theirs.pair);
   peer_key_ = theirs.ring_key;
-  if (why_not.empty()) state_ = State::connected;
+  if (why_not.empty()) state_ = pair_->is_joined() ? State::connected : State::joining;
   return why_not;
+}
+
+bool VerbsRail::takes_joined() {
+  if (state_ != State::joining || !pair_->is_joined()) return false;
+  state_ = State::connected;
+  return true;
 }
 
 // ---- Moving ----
@@ -60,7 +68,8 @@ bool VerbsRail::post(const LanePiece& piece, std::uint32_t number, std::uint64_t
 }
 
 void VerbsRail::poll(LaneUser& lane) {
-  if (pair_ == nullptr) return;
+  // What comes later is not counted, and is sent again.
+  if (pair_ == nullptr || state_ == State::ended) return;
   for (std::span<const ibv_wc> came = pair_->poll(); !came.empty(); came = pair_->poll()) {
     for (const ibv_wc& completion : came) take(completion, lane);
     if (used_receives_ > 0 && is_up() && pair_->post_receives(used_receives_) != 0) stop("ibv_post_recv failed");
@@ -74,8 +83,7 @@ void VerbsRail::take(const ibv_wc& completion, LaneUser& lane) {
     if (!is_up()) return;
     port_->events().look();
     const bool is_link_down = port_->events().is_link_down();
-    return stop(text(completion_text(completion.status, completion.vendor_err),
-                     is_link_down ? "; the link of this rank's port is down" : ""));
+    return stop(text(why_failed(completion), is_link_down ? "; the link of this rank's port is down" : ""));
   }
   if (completion.opcode == IBV_WC_RECV_RDMA_WITH_IMM) {
     ++used_receives_;
@@ -88,6 +96,13 @@ void VerbsRail::take(const ibv_wc& completion, LaneUser& lane) {
   }
 }
 
+std::string VerbsRail::why_failed(const ibv_wc& completion) const {
+  if (std::string why = pair_->why_not_joined(); !why.empty()) return why;
+  if (port_->is_iwarp() && completion.status == IBV_WC_WR_FLUSH_ERR)
+    return "the adapters' connection has ended: the peer's process has, a link is down, or the network drops it";
+  return completion_text(completion.status, completion.vendor_err);
+}
+
 // ---- The end ----
 
 void VerbsRail::stop(const std::string& why) {
@@ -97,6 +112,15 @@ void VerbsRail::stop(const std::string& why) {
   returns_ = port_->events().returns();
   state_ = State::ending;
   pair_->stop();
+}
+
+// siw drops what is posted to a queue pair that has failed, before its owner knows of it. Of all else it has the
+// completions when the queue pair stops; other adapters may take a moment.
+std::int64_t VerbsRail::ends_ns() const { return port_->is_iwarp() ? stopped_ns_ + kQuietNs : 0; }
+
+bool VerbsRail::has_ended() const {
+  if (state_ != State::ending) return false;
+  return pair_->posted() == 0 || (port_->is_iwarp() && now_ns() > ends_ns());
 }
 
 bool VerbsRail::resolve(std::uint64_t came, LaneUser& lane) {

@@ -3,6 +3,7 @@
 // port returns after a loss, the rail gets a new queue pair.
 //
 //   made        the peer is offered its queue pair
+//   joining     iWARP: with the peer's, which takes a while
 //   connected   with the peer's; pieces can come
 //   open        the peer can receive, too
 //   ending      one of the two ends has failed; what had been posted ends, with an error or without
@@ -43,7 +44,7 @@ class LaneUser {
 
 class VerbsRail {
  public:
-  enum class State { made, connected, open, ending, ended, down };
+  enum class State { made, joining, connected, open, ending, ended, down };
 
   // The ring is written by the peer, staging read by the adapter; both outlive the rail. Throws Error.
   VerbsRail(std::shared_ptr<VerbsPort> port, const VerbsPages& ring, const VerbsPages& staging);
@@ -56,8 +57,10 @@ class VerbsRail {
 
   // Throws Error.
   RailOffer offer() const;
-  // With the queue pair that the peer has offered. Returns "" or why it cannot.
+  // With the queue pair that the peer has offered. Returns "" or why it cannot. It may be joining then.
   std::string connect(const RailOffer& theirs);
+  // It has joined: it is connected now.
+  bool takes_joined();
   void open() { state_ = State::open; }
   // A new queue pair for a rail that is down. Throws Error, and is down then.
   void make();
@@ -76,9 +79,13 @@ class VerbsRail {
   // Ends what has been posted.
   void stop(const std::string& why);
   const std::string& why() const { return why_; }
+  // Since when the peer's adapter owes an answer that this one would wait for without end; 0: it does not.
+  std::int64_t asked_ns() const { return is_up() ? pair_->asked_ns() : 0; }
   std::int64_t stopped_ns() const { return stopped_ns_; }
-  // All of that has ended.
-  bool has_ended() const { return state_ == State::ending && pair_->posted() == 0; }
+  // All of that has ended, as far as poll() has seen.
+  bool has_ended() const;
+  // When a poll() shows it at the latest; 0: no adapter leaves anything out.
+  std::int64_t ends_ns() const;
   void end() { state_ = State::ended; }
   std::uint64_t came() const { return came_; }  // immediates
   // So many of the immediates of this end have come to the peer. False: that cannot be.
@@ -94,6 +101,7 @@ class VerbsRail {
 
  private:
   void take(const ibv_wc& completion, LaneUser& lane);
+  std::string why_failed(const ibv_wc& completion) const;
 
   const std::shared_ptr<VerbsPort> port_;
   const VerbsPages& staging_;

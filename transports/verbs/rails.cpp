@@ -110,11 +110,18 @@ void VerbsRails::meet() {
 }
 
 void VerbsRails::connect(Track& track) {
-  track.has_offer = false;
+  track.has_offer = track.is_ready = false;
   lane_.is_offered(*track.rail->port(), std::size_t(track.partner), track.theirs);
   const std::string why_not = track.rail->connect(track.theirs);
   if (!why_not.empty()) return track.rail->stop(why_not);
+  if (track.rail->state() == VerbsRail::State::connected) say_ready(track);
+}
+
+void VerbsRails::say_ready(Track& track) {
   tell(RailNote::ready, track);
+  if (!track.is_ready) return;
+  track.rail->open();
+  has_opened_ = true;
 }
 
 // ---- Notes ----
@@ -154,6 +161,7 @@ void VerbsRails::take(const RailNote& note) {
   settled_ = false;
   switch (RailNote::Kind(note.kind)) {
     case RailNote::ready:
+      track->is_ready = rail.state() == VerbsRail::State::joining;
       if (rail.state() != VerbsRail::State::connected) return;
       rail.open();
       has_opened_ = true;
@@ -229,6 +237,7 @@ std::size_t VerbsRails::count_up() const {
 void VerbsRails::move_on(Track& track) {
   VerbsRail& rail = *track.rail;
   if (rail.state() == VerbsRail::State::made && track.has_offer) connect(track);
+  if (rail.takes_joined()) say_ready(track);
   if (rail.has_ended()) {
     if (count_up() > 0)
       log::info(-1, "the lane to rank ", peer_, " goes on without ", rail.port()->name(), ": ", rail.why());
@@ -317,13 +326,20 @@ void VerbsRails::look(bool waits) {
   limit_waiting(waits);
 }
 
-// Adapters end what they cannot send after a while. The kernel's software one may not, and both ends would sleep.
+// Adapters end what they cannot send after a while. The kernel's software one may not, nor those of iWARP for a quarter
+// of an hour, and both ends would sleep.
 void VerbsRails::limit_waiting(bool waits) {
   std::int64_t limit_ns = 0;
   bool link_is_down = false;
   for (const Track& track : rails_) {
-    const VerbsRail& rail = *track.rail;
-    if (rail.state() == VerbsRail::State::ending) limit_ns = rail.stopped_ns() + kEndingNs;
+    VerbsRail& rail = *track.rail;
+    if (const std::int64_t asked_ns = rail.asked_ns(); asked_ns > 0) {
+      limit_ns = asked_ns + time_of_tries_ns(rail.port()->settings());
+      if (now_ns() >= limit_ns)
+        rail.stop(text("its adapter has not answered for ", (now_ns() - asked_ns) / 1'000'000, " ms"));
+    }
+    if (rail.state() == VerbsRail::State::ending)
+      limit_ns = now_ns() < rail.ends_ns() ? rail.ends_ns() : rail.stopped_ns() + kEndingNs;
     link_is_down |= rail.is_up() && rail.port()->events().is_link_down();
   }
   if (!broken_.empty() || !waits || !link_is_down) {

@@ -65,6 +65,7 @@ class VerbsRails {
     int partner = -1;        // the peer's port
     RailOffer theirs;        // its queue pairs
     bool has_offer = false;  // that has not been used
+    bool is_ready = false;   // the peer's end; this one is joining
     // Each end says once for each loss of the rail that it has ended, and how much had come to it.
     bool has_told = false, is_told = false;
     std::uint64_t came_there = 0;
@@ -75,6 +76,7 @@ class VerbsRails {
   void meet();
   void take(const RailNote& note);
   void connect(Track& track);
+  void say_ready(Track& track);
   void tell(RailNote::Kind kind, const Track& track);
   bool is_settled(const Track& track) const;
   void look_at_ports();

@@ -46,7 +46,7 @@ void VerbsTransferRail::make() {
   shape.sends = std::min(port_->limits().requests, kMostUnderWay);
   shape.access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
   shape.reads = std::min(port_->limits().reads_served, kMostUnderWay);
-  open_ = has_told_end_ = false;
+  is_connected_ = open_ = has_told_end_ = false;
   posted_ = completed_ = 0;
   try {
     pair_ = std::make_unique<VerbsQueuePair>(port_, shape);
@@ -68,6 +68,7 @@ std::string VerbsTransferRail::connect(std::size_t partner, const PortAddress& p
   if (is_over()) return {};
   if (peer.number == 0) return "its adapter has no queue pair for it";
   const std::string why_not = pair_->connect(port, peer);
+  is_connected_ = why_not.empty();
   return why_not.empty() && pair_->reads() == 0 ? "the adapters cannot read each other's memory" : why_not;
 }
 
@@ -108,7 +109,8 @@ std::string VerbsTransferRail::poll(std::vector<Part>* ended, bool* refused) {
       moved_ns_ = now_ns();
       if (completion.status != IBV_WC_SUCCESS) {
         if (!failed.empty()) continue;
-        failed = completion_text(completion.status, completion.vendor_err);
+        failed = pair_->why_not_joined();
+        if (failed.empty()) failed = completion_text(completion.status, completion.vendor_err);
         *refused = is_refusal(completion.status);
       }
       while (failed.empty() && !batches_.empty() && batches_.front().last <= completed_) {

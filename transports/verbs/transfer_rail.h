@@ -40,7 +40,9 @@ class VerbsTransferRail {
   std::size_t partner() const { return partner_; }
   // The peer has connected its end.
   void open() { open_ = true; }
-  bool is_open() const { return open_ && !is_over(); }
+  bool is_open() const { return open_ && !is_over() && pair_->is_joined(); }
+  // Over iWARP it takes a while until poll() shows that the queue pair has been joined, or that it cannot be.
+  bool is_joining() const { return is_connected_ && !is_over() && !pair_->is_joined(); }
   bool is_over() const { return pair_ == nullptr; }
   const std::string& why() const { return why_; }  // it is over
   // Which queue pair it is, counted from 0.
@@ -95,7 +97,7 @@ class VerbsTransferRail {
   VerbsCounts counts_;                    // of a queue pair that is over
   const std::size_t piece_bytes_;
   std::size_t partner_ = 0;
-  bool offered_ = false, open_ = false, has_told_end_ = false;
+  bool offered_ = false, is_connected_ = false, open_ = false, has_told_end_ = false;
   std::uint16_t round_ = 0;
   std::string why_;
   std::deque<Batch> batches_;  // in the order of posting, which is that of completion

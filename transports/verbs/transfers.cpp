@@ -62,6 +62,10 @@ void VerbsTransfers::connect(VerbsTransferRail& rail, std::size_t partner, const
   if (!why_not.empty()) lose(rail, why_not);
 }
 
+void VerbsTransfers::look_for_joining() {
+  if (std::any_of(rails_.begin(), rails_.end(), [](const auto& each) { return each->is_joining(); })) poll();
+}
+
 // A late packet of a put that has been given up could overwrite what its owner stores there next, so puts end.
 void VerbsTransfers::lose(VerbsTransferRail& rail, const std::string& why) {
   if (rail.is_over()) return;
@@ -116,7 +120,10 @@ bool VerbsTransfers::serves(std::size_t rail, Moving& moving) {
     const Transfer& whole = moving.whole;
     memory::Buffer buffer{whole.local, whole.bytes, whole.space, {}};
     if (whole.space == memory::Space{}) buffer.spot = memory::find_region(whole.local, whole.bytes);
-    moving.local[rail] = each.registrations().of(buffer, VerbsAccess::peers_load);
+    // What an adapter of iWARP reads, it stores by a key that the peer knows.
+    const bool is_stored = each.port().is_iwarp() && !moving.puts;
+    moving.local[rail] =
+        each.registrations().of(buffer, is_stored ? VerbsAccess::peers_store : VerbsAccess::peers_load);
   }
   return moving.local[rail] != nullptr;
 }

@@ -41,6 +41,8 @@ class VerbsTransfers {
   void connect(VerbsTransferRail& rail, std::size_t partner, const PortAddress& port, const VerbsPairName& peer);
   // What was under way there goes over the others.
   void lose(VerbsTransferRail& rail, const std::string& why);
+  // Takes in that queue pairs have been joined, or that they cannot be.
+  void look_for_joining();
   bool is_open() const;  // any of the rails
   bool is_over() const;  // all of them
 
