@@ -56,6 +56,7 @@ TEST_CASE("ports reach each other on one kind of link, with one kind of address 
   const PortAddress ipv6 = address_of(PortAddress::kEthernet, {0x20, 1});
   const PortAddress subnet = address_of(PortAddress::kInfiniBand, {0xfe, 0x80, 0, 0, 0, 0, 0, 0, 7});
   const PortAddress other_subnet = address_of(PortAddress::kInfiniBand, {0xfe, 0x80, 0, 0, 0, 0, 0, 1, 7});
+  const PortAddress iwarp = address_of(PortAddress::kIwarp, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 1});
   const auto reach = [](const std::string& a, const std::string& b) {
     const Place one{.address = a}, other{.address = b};
     CHECK(verbs_reaches(one, other) == verbs_reaches(other, one));
@@ -64,6 +65,9 @@ TEST_CASE("ports reach each other on one kind of link, with one kind of address 
   };
   CHECK(reach(ipv4.bytes(), ipv4.bytes()));
   CHECK(reach(subnet.bytes(), subnet.bytes()));
+  CHECK(reach(iwarp.bytes(), iwarp.bytes()));
+  CHECK_FALSE(reach(iwarp.bytes(), ipv4.bytes()));
+  CHECK(iwarp.text() == "iWARP, 10.0.0.1");
   CHECK_FALSE(reach(ipv4.bytes(), ipv6.bytes()));
   CHECK_FALSE(reach(ipv4.bytes(), subnet.bytes()));
   CHECK_FALSE(reach(subnet.bytes(), other_subnet.bytes()));
@@ -178,15 +182,17 @@ TEST_CASE("a greeting with impossible values is refused") {
   right.offers[1].pair.number = 18;
   CHECK(right.is_right());
   VerbsGreeting other_magic = right, other_ring = right, other_pair = right, other_mtu = right, other_memory = right,
-                no_port = right, many_ports = right;
+                other_listener = right, no_port = right, many_ports = right;
   other_magic.magic ^= 1;
   other_ring.ring_slots = kSlots * 2;
   other_pair.offers[1].pair.number = 0x1000000;
   other_mtu.offers[0].port.mtu = 6;
   other_memory.offers[1].memory.first_packet = 0x1000000;
+  other_listener.offers[0].pair.tcp_port = 0x10000;
   no_port.ports = 0;
   many_ports.ports = kMostRails + 1;
-  for (const VerbsGreeting& wrong : {other_magic, other_ring, other_pair, other_mtu, other_memory, no_port, many_ports})
+  for (const VerbsGreeting& wrong :
+       {other_magic, other_ring, other_pair, other_mtu, other_memory, other_listener, no_port, many_ports})
     CHECK_FALSE(wrong.is_right());
 }
 
@@ -198,6 +204,9 @@ TEST_CASE("ports of two hosts go together by kind and subnet, and then in their 
   CHECK(match_ports(one, other) == std::vector<int>{1, -1, 0, 2});
   CHECK(match_ports(other, one) == std::vector<int>{2, 0, 3});
   CHECK(match_ports({ipv4}, {subnet}) == std::vector<int>{-1});
+  PortAddress iwarp = ipv4;
+  iwarp.link = PortAddress::kIwarp;
+  CHECK(match_ports({ipv4, iwarp}, {iwarp, iwarp}) == std::vector<int>{-1, 0});
 }
 
 TEST_CASE("a note about a rail that there is not, or that says nothing known, is refused") {
