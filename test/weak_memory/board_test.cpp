@@ -211,8 +211,8 @@ const std::vector<std::string> kNotNeeded{"load stopped acquire", "store sleepin
 OrderCheck::Found check_orders(const std::vector<std::string>& left_out) {
   OrderCheck check;
   check.leave_out(left_out);
-  for (const auto& [name, meeting] : kMeetings)
-    check.add(name, [&meeting](Explorer* explorer) { return explore_meeting(explorer, meeting); });
+  for (const auto& each : kMeetings)
+    check.add(each.first, [&each](Explorer* explorer) { return explore_meeting(explorer, each.second); });
   check.add("the last line wakes", explore_last_line);
   check.add("touching", [](Explorer* explorer) { return explore_touching(explorer, false); });
   check.add("touching behind barriers", [](Explorer* explorer) { return explore_touching(explorer, true); });

@@ -94,7 +94,9 @@ OrderCheck::Found OrderCheck::run() const {
     if (!outcome.is_complete && outcome.failure.empty()) found.failure += each.name + ": has too many executions\n";
   }
   if (!found.failure.empty()) return found;
-  for (const auto& [place, programs] : places) {
+  for (const auto& each_place : places) {
+    const Place& place = each_place.first;
+    const std::vector<const Named*>& programs = each_place.second;
     if (place.order == Order::relaxed) continue;
     if (std::find(left_out_.begin(), left_out_.end(), in_words(place)) != left_out_.end()) continue;
     const bool is_needed = std::any_of(programs.begin(), programs.end(), [&](const Named* each) {

@@ -120,6 +120,10 @@ bool compare_exchange(volatile T* at, T* expected, T value, int order, int order
   }                                                                                                               \
   int __tsan_atomic##bits##_compare_exchange_weak(volatile T* at, T* expected, T value, int order, int other) {   \
     return compare_exchange(at, expected, value, order, other);                                                   \
+  }                                                                                                               \
+  T __tsan_atomic##bits##_compare_exchange_val(volatile T* at, T expected, T value, int order, int other) {       \
+    compare_exchange(at, &expected, value, order, other); /* clang's */                                           \
+    return expected;                                                                                              \
   }
 
 extern "C" {

@@ -124,8 +124,9 @@ OrderCheck::Found check_orders(const std::vector<std::string>& left_out) {
   const ExploredArena arena(2, kRing);
   OrderCheck check;
   check.leave_out(left_out);
-  for (const auto& [name, lane] : kLanes)
-    check.add(name, [&arena, &lane](Explorer* explorer) { return LaneProgram(arena, lane).explore(explorer); });
+  for (const auto& each : kLanes)
+    check.add(each.first,
+              [&arena, &each](Explorer* explorer) { return LaneProgram(arena, each.second).explore(explorer); });
   return check.run();
 }
 
