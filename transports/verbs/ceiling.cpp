@@ -85,10 +85,11 @@ class Writer {
   }
   void wait_for(const std::uint64_t& counter, std::uint64_t value) {
     const Deadline limit = Deadline::in_ms(kStallMs);
-    for (; counter < value; ::sched_yield()) {
+    while (counter < value) {
       take_completions();
-      if (counter < value && limit.passed())
-        throw Error(ANELLO_ERR_TIMEOUT, text("the adapter completed nothing for ", kStallMs, " ms"));
+      if (counter >= value) return;
+      if (limit.passed()) throw Error(ANELLO_ERR_TIMEOUT, text("the adapter completed nothing for ", kStallMs, " ms"));
+      ::sched_yield();
     }
   }
 
