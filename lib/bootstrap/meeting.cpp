@@ -66,9 +66,8 @@ Address unix_address_for(const Meeting& meeting, const std::string& name) {
 
 constexpr const char* kHowToGiveSecret =
     "ranks on several hosts need a secret: start them with anellorun, give all of them the same ANELLO_SECRET_FILE "
-    "(mode 0600), let them meet over a file that all see (ANELLO_URL=file:///path), or under Slurm start them with "
-    "srun "
-    "--mpi=pmi2";
+    "(mode 0600), let them meet over a file that all see (ANELLO_URL=file:///path), or start them with "
+    "srun --mpi=pmi2";
 
 Meeting at_address(const std::string& host, int port, const Launch& launch, std::int64_t timeout_ms) {
   Meeting meeting;

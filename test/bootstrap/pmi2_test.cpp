@@ -1,11 +1,9 @@
 // PMI-2 against a scripted launcher; slurm_test.py and foreign_launchers_test.py have the real ones.
-#include "base/error.h"
 #include "bootstrap/key_space.h"
 #include "bootstrap/pmi2.h"
 #include "bootstrap/scripted_launcher.h"
 #include "support/catch.h"
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -13,6 +11,7 @@
 
 using namespace anello;
 using namespace anello::bootstrap;
+using anello::bootstrap::test::error_of;
 using anello::bootstrap::test::ScriptedLauncher;
 
 namespace {
@@ -26,16 +25,6 @@ std::string framed(const std::string& body, bool left = false) {
 }
 
 const std::string kFull = framed("cmd=fullinit-response;pmi-version=2;rank=1;size=2;rc=0;");
-
-std::string error_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    CHECK(error.code() == ANELLO_ERR_RENDEZVOUS);
-    return error.text();
-  }
-  return {};
-}
 
 // The error of a get that is answered so, after what an initialisation is answered.
 std::string getting(std::vector<std::string> answers, ScriptedLauncher::End end = ScriptedLauncher::End::closes,

@@ -1,31 +1,16 @@
 // The launcher's key space against a scripted launcher; test/tools/foreign_launchers_test.py has the real one.
-#include "base/error.h"
 #include "bootstrap/pmi.h"
 #include "bootstrap/scripted_launcher.h"
 #include "support/catch.h"
 
-#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
 using namespace anello;
 using namespace anello::bootstrap;
+using anello::bootstrap::test::error_of;
 using anello::bootstrap::test::ScriptedLauncher;
-
-namespace {
-
-std::string error_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    CHECK(error.code() == ANELLO_ERR_RENDEZVOUS);
-    return error.text();
-  }
-  return {};
-}
-
-}  // namespace
 
 TEST_CASE("fields of an answer are found by their whole names") {
   CHECK(pmi_field("cmd=get_result rc=0 msg=success value=x=y", "value") == "x=y");

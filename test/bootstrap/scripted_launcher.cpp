@@ -1,5 +1,8 @@
 #include "bootstrap/scripted_launcher.h"
 
+#include "base/error.h"
+#include "support/catch.h"
+
 #include <cstdint>
 #include <cstdlib>
 #include <stdexcept>
@@ -43,6 +46,16 @@ std::string ScriptedLauncher::question() {
 const std::vector<std::string>& ScriptedLauncher::asked() {
   if (thread_.joinable()) thread_.join();
   return asked_;
+}
+
+std::string error_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    CHECK(error.code() == ANELLO_ERR_RENDEZVOUS);
+    return error.text();
+  }
+  return {};
 }
 
 }  // namespace anello::bootstrap::test

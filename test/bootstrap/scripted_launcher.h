@@ -2,6 +2,7 @@
 // The launcher's end of a key space, which answers as a test says.
 #include "base/unique_fd.h"
 
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -29,5 +30,8 @@ class ScriptedLauncher {
   std::vector<std::string> asked_;
   std::thread thread_;
 };
+
+// The text of the call's error, which must be ANELLO_ERR_RENDEZVOUS; "" if there is none.
+std::string error_of(const std::function<void()>& call);
 
 }  // namespace anello::bootstrap::test

@@ -85,11 +85,11 @@ class Writer {
   }
   void wait_for(const std::uint64_t& counter, std::uint64_t value) {
     const Deadline limit = Deadline::in_ms(kStallMs);
+    take_completions();
     while (counter < value) {
-      take_completions();
-      if (counter >= value) return;
       if (limit.passed()) throw Error(ANELLO_ERR_TIMEOUT, text("the adapter completed nothing for ", kStallMs, " ms"));
       ::sched_yield();
+      take_completions();
     }
   }
 
