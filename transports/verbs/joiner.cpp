@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include <arpa/inet.h>
@@ -30,6 +31,7 @@ using Address = std::array<std::uint8_t, 16>;
 constexpr int kResolveMs = 5000;
 constexpr std::int64_t kDialNs = 20'000'000'000;
 constexpr int kBacklog = 256;
+constexpr int kNoMemoryMs = 10;
 
 // What who dials shows.
 struct Ticket {
@@ -247,8 +249,8 @@ void VerbsJoiner::forget(std::uint64_t mine) {
 
 void VerbsJoiner::fail(Join& join, const std::string& why) {
   if (join.user == nullptr || !join.why_not.empty()) return;
-  join.until_ns = 0;
   join.why_not = text("no connection to ", PortAddress(join.peer).text(), " TCP port ", join.its.tcp_port, ": ", why);
+  join.until_ns = 0;
   join.user->not_joined();
 }
 
@@ -267,8 +269,13 @@ void VerbsJoiner::run() {
     eventfd_t count = 0;
     ::eventfd_read(wake_.get(), &count);
     Held held(mutex_);
-    take_events(held);
-    fail_late();
+    try {
+      take_events(held);
+      fail_late();
+    } catch (const std::bad_alloc&) {  // who waits for an answer fails at its deadline
+      held.unlock();
+      ::poll(nullptr, 0, kNoMemoryMs);
+    }
   }
 }
 
