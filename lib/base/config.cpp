@@ -1,6 +1,6 @@
 #include "base/config.h"
 
-#include "base/interface_filter.h"
+#include "base/port_range.h"
 #include "base/text.h"
 
 #include <algorithm>

@@ -74,14 +74,4 @@ bool InterfaceFilter::names(std::string_view name, std::string_view ip) const {
   });
 }
 
-bool parse_port_range(std::string_view words, int& low, int& high) {
-  low = high = 0;
-  if (words.empty()) return true;
-  const char* const end = words.data() + words.size();
-  const auto [dash, wrong] = std::from_chars(words.data(), end, low);
-  if (wrong != std::errc{} || dash == end || *dash != '-') return false;
-  const auto [stop, wrong_too] = std::from_chars(dash + 1, end, high);
-  return wrong_too == std::errc{} && stop == end && low >= 1 && low <= high && high <= 65535;
-}
-
 }  // namespace anello

@@ -28,7 +28,4 @@ class InterfaceFilter {
   std::vector<std::string> words_;
 };
 
-// "30000-30100": the ports on which a process may listen. 0 and 0: any. False: words are no such range.
-bool parse_port_range(std::string_view words, int& low, int& high);
-
 }  // namespace anello

@@ -2,8 +2,8 @@
 
 #include "base/clock.h"
 #include "base/config.h"
-#include "base/interface_filter.h"
 #include "base/log.h"
+#include "base/port_range.h"
 #include "base/text.h"
 
 #include <algorithm>
@@ -37,14 +37,10 @@ bool out_of_descriptors(int error) { return error == EMFILE || error == ENFILE |
 
 // At a free port that ANELLO_PORT_RANGE allows. Ranks of a host begin at different ones. Throws Error if none is free.
 UniqueFd listen_within_range(const std::string& ip) {
-  bool in_use = false;
-  int low = 0, high = 0;
-  parse_port_range(Config::get().port_range, low, high);
-  if (low == 0) return listen_at({"", ip, 0}, in_use);
-  const int count = high - low + 1, begin = ::getpid() % count;
-  for (int i = 0; i < count; ++i) {
-    UniqueFd socket = listen_at({"", ip, static_cast<std::uint16_t>(low + (begin + i) % count)}, in_use);
-    if (socket) return socket;
+  for (const std::uint16_t port : ports_in_turn(Config::get().port_range)) {
+    bool in_use = false;
+    UniqueFd socket = listen_at({"", ip, port}, in_use);
+    if (socket || !in_use) return socket;
   }
   throw Error(ANELLO_ERR_ADDRESS,
               text("every port of ANELLO_PORT_RANGE=", Config::get().port_range, " is in use at ", ip));

@@ -3,7 +3,6 @@
 #include "support/catch.h"
 
 using anello::InterfaceFilter;
-using anello::parse_port_range;
 
 TEST_CASE("interfaces are meant by the beginnings of their names, their whole names, or all but these") {
   const auto means = [](const char* words, const char* name) {
@@ -47,17 +46,4 @@ TEST_CASE("an interface that is named in full is known as such") {
   CHECK(InterfaceFilter("10.1.2.3").names("eth0", "10.1.2.3"));
   CHECK_FALSE(InterfaceFilter("10.1.2.0/24").names("eth0", "10.1.2.3"));
   CHECK_FALSE(InterfaceFilter("^eth1").names("eth1", "10.1.2.3"));
-}
-
-TEST_CASE("a range of ports") {
-  int low = -1, high = -1;
-  CHECK(parse_port_range("", low, high));
-  CHECK((low == 0 && high == 0));
-  CHECK(parse_port_range("30000-30100", low, high));
-  CHECK((low == 30000 && high == 30100));
-  CHECK(parse_port_range("7-7", low, high));
-  for (const char* wrong : {"1", "-", "1-", "-1", "0-5", "5-4", "1-65536", "1-2-3", "1 - 2", "a-b", "99999999999-2"}) {
-    INFO(wrong);
-    CHECK_FALSE(parse_port_range(wrong, low, high));
-  }
 }

@@ -1,5 +1,6 @@
 // A list of hosts, as a scheduler's variable, a command line or a host file has it; and the words of ANELLO_INTERFACE
 // and ANELLO_PORT_RANGE.
+#include "base/port_range.h"
 #include "base/interface_filter.h"
 #include "base/node_list.h"
 #include "fuzz/input.h"

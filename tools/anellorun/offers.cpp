@@ -3,6 +3,7 @@
 #include "anellorun/socket_address.h"
 
 #include "base/interface_filter.h"
+#include "base/port_range.h"
 #include "base/network_interfaces.h"
 
 #include <sys/socket.h>

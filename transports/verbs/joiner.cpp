@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/port_range.h"
 #include "base/text.h"
 #include "transports/verbs/connection_manager.h"
 
@@ -118,7 +119,7 @@ struct VerbsJoiner::Join {
 
 // ---- The listener ----
 
-VerbsJoiner::VerbsJoiner(std::string device, int port)
+VerbsJoiner::VerbsJoiner(std::string device, int port, const std::string& range)
     : device_(std::move(device)), port_(port), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!wake_) throw system_error("eventfd", errno);
   channel_ = connection_manager().create_channel();
@@ -129,42 +130,52 @@ VerbsJoiner::VerbsJoiner(std::string device, int port)
   remember_descriptor(channel_->fd);
   ::fcntl(channel_->fd, F_SETFL, ::fcntl(channel_->fd, F_GETFL) | O_NONBLOCK);
   try {
-    listen();
+    listen(range);
   } catch (const Error&) {
     close();
     throw;
   }
 }
 
-// Bound to the address, and of this port: the manager says so.
-bool VerbsJoiner::try_address(const Address& address, rdma_cm_id** made) const {
-  SocketAddress at(address, 0);
+// A socket of the manager's that is bound to the address. Null: the manager says that the address is not this port's,
+// or the TCP port is in use.
+rdma_cm_id* VerbsJoiner::bind(const Address& address, std::uint16_t tcp_port) const {
+  SocketAddress at(address, tcp_port);
   rdma_cm_id* id = nullptr;
   if (connection_manager().create_id(channel_, &id, nullptr, RDMA_PS_TCP) != 0)
     throw system_error("rdma_create_id", errno);
   const bool is_its = connection_manager().bind(id, at.get()) == 0 && id->verbs != nullptr && id->port_num == port_ &&
                       device_ == id->verbs->device->name;
-  if (is_its && made != nullptr) {
-    *made = id;
-  } else {
-    connection_manager().destroy_id(id);
-  }
-  return is_its;
+  if (is_its) return id;
+  connection_manager().destroy_id(id);
+  return nullptr;
 }
 
-void VerbsJoiner::listen() {
-  for (const Address& each : addresses_of_host()) {
-    if (!try_address(each, &listener_)) continue;
+void VerbsJoiner::listen(const std::string& range) {
+  const std::vector<Address> all = addresses_of_host();
+  const auto its = std::find_if(all.begin(), all.end(), [this](const Address& each) {
     address_ = each;
-    if (connection_manager().listen(listener_, kBacklog) != 0) throw system_error("rdma_listen", errno);
-    return;
+    return has_address();
+  });
+  if (its == all.end())
+    throw Error(ANELLO_ERR_SYSTEM, "no address for iWARP: give its network interface an IP address");
+  for (const std::uint16_t tcp_port : ports_in_turn(range)) {
+    listener_ = bind(address_, tcp_port);
+    if (listener_ == nullptr) continue;
+    if (connection_manager().listen(listener_, kBacklog) == 0) return;
+    const int why = errno;
+    connection_manager().destroy_id(std::exchange(listener_, nullptr));
+    if (why != EADDRINUSE) throw system_error("rdma_listen", why);
   }
-  throw Error(ANELLO_ERR_SYSTEM, "no address for iWARP: give its network interface an IP address");
+  throw Error(ANELLO_ERR_ADDRESS,
+              text("no TCP port for iWARP: all of ANELLO_PORT_RANGE=", range, " are in use at this port's address"));
 }
 
 bool VerbsJoiner::has_address() const {
   try {
-    return try_address(address_, nullptr);
+    rdma_cm_id* const id = bind(address_, 0);
+    if (id != nullptr) connection_manager().destroy_id(id);
+    return id != nullptr;
   } catch (const Error&) {
     return false;
   }

@@ -41,8 +41,9 @@ struct JoinPlace {
 
 class VerbsJoiner {
  public:
-  // Listens at the address by which the connection manager knows the port: "siw0", 1. Throws Error.
-  VerbsJoiner(std::string device, int port);
+  // Listens at the address by which the connection manager knows the port: "siw0", 1. range: of TCP ports
+  // (port_range.h). Throws Error.
+  VerbsJoiner(std::string device, int port, const std::string& range);
   ~VerbsJoiner();
   VerbsJoiner(const VerbsJoiner&) = delete;
   VerbsJoiner& operator=(const VerbsJoiner&) = delete;
@@ -64,8 +65,8 @@ class VerbsJoiner {
  private:
   struct Join;
   using Held = std::unique_lock<std::mutex>;
-  bool try_address(const std::array<std::uint8_t, 16>& address, rdma_cm_id** made) const;
-  void listen();
+  rdma_cm_id* bind(const std::array<std::uint8_t, 16>& address, std::uint16_t tcp_port) const;
+  void listen(const std::string& range);
   void run();
   void take_events(Held& held);
   void let_in(rdma_cm_id* id, std::uint64_t secret);

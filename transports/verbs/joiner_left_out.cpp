@@ -8,7 +8,8 @@ namespace anello::transport {
 
 struct VerbsJoiner::Join {};
 
-VerbsJoiner::VerbsJoiner(std::string device, int port) : device_(std::move(device)), port_(port) {
+VerbsJoiner::VerbsJoiner(std::string device, int port, const std::string& /*range*/)
+    : device_(std::move(device)), port_(port) {
   throw Error(ANELLO_ERR_SYSTEM,
               "this build of Anello has no iWARP: it was made without librdmacm's header (Debian: librdmacm-dev)");
 }

@@ -166,7 +166,7 @@ void VerbsPort::look() {
   limits_ = {attributes.max_msg_sz, limits.max_mr_size, limits.max_qp_wr, limits.max_qp_init_rd_atom,
              limits.max_qp_rd_atom};
   if (over_tcp) {
-    joiner_ = std::make_unique<VerbsJoiner>(context_->device->name, number_);
+    joiner_ = std::make_unique<VerbsJoiner>(context_->device->name, number_, settings_.port_range);
   } else if (attributes.link_layer == IBV_LINK_LAYER_ETHERNET) {
     choose_gid();
   }

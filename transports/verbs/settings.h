@@ -18,6 +18,7 @@ struct VerbsSettings {
   int rnr_timer = 12;
   std::int64_t cache = -1;
   bool dma_buf = false;
+  std::string port_range = {};  // ANELLO_PORT_RANGE, for the listeners of iWARP
   // Without a completion, after which the pieces of a withdrawn transfer end with their queue pair. The rank's lock is
   // held meanwhile. No variable: a batch takes 70 ms at 1 Gbit/s, and only emulated adapters are slower.
   int withdraw_ms = 100;
@@ -32,7 +33,8 @@ struct VerbsSettings {
             int(config.verbs_retry),
             int(config.verbs_rnr_timer),
             config.verbs_cache,
-            config.verbs_dmabuf};
+            config.verbs_dmabuf,
+            config.port_range};
   }
 };
 

@@ -4,7 +4,7 @@
 #include "info/doctor/surroundings.h"
 
 #include "base/config.h"
-#include "base/interface_filter.h"
+#include "base/port_range.h"
 #include "base/unique_fd.h"
 
 #include <arpa/inet.h>
