@@ -814,7 +814,9 @@ ANELLO_API anello_result_t anello_post_init(anello_comm_t comm, const anello_cal
  *     checked it
  *   on_devices {one_device, devices, calls}: the algorithm used if all buffers turn out to be on one device that the
  *     ranks use in turns, or on devices that they use at the same time (null: it goes through the host); and the number
- *     of the communicator's calls that ran on devices so far */
+ *     of the communicator's calls that ran on devices so far
+ *   taken {rdma}: how many messages of the communicator's collectives so far this rank's adapter has got directly from
+ *     the memory of a rank on another host */
 ANELLO_API anello_result_t anello_explain(anello_comm_t comm, const anello_call_t *call, char *json, size_t capacity,
                                           size_t *length);
 

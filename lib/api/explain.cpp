@@ -112,7 +112,8 @@ json of_collective(const anello_call_t& call, Communicator& communicator) {
           {"cached", found.cached},
           {"by_reach", by_reach(found.by_reach)},
           {"reached", by_reach(found.reached)},
-          {"on_devices", on_devices(found)}};
+          {"on_devices", on_devices(found)},
+          {"taken", {{"rdma", communicator.taken_messages().rdma_steps}}}};
 }
 
 std::string explained(const anello_call_t& call, Communicator& communicator) {

@@ -9,6 +9,7 @@
 #include "executor/outcomes.h"
 #include "executor/routes.h"
 #include "executor/shadows.h"
+#include "executor/step_gets.h"
 #include "executor/steps.h"
 #include "executor/supervision.h"
 #include "health/peer_fates.h"
@@ -126,7 +127,7 @@ void Route::classify(const FrameHeader& header) {
   Flow& flow = group->flows.to(peer);
   arriving_.flow = &flow;
   const auto kind = static_cast<FrameKind>(header.kind);
-  if (kind == FrameKind::step || kind == FrameKind::eager) {
+  if (is_of_step(kind) || kind == FrameKind::eager) {
     // A frame also carries returned credit of the other direction.
     if (!flow.credit.take_back(header.argument)) {
       parts_.outcomes.fail(
@@ -158,7 +159,7 @@ void Route::classify(const FrameHeader& header) {
     arriving_.mode = Mode::address;
     return;
   }
-  if (kind != FrameKind::step) return;  // other notes have no payload
+  if (!is_of_step(kind)) return;  // other notes have no payload
   Operation* operation = group->find(header.sequence);
   if (group->is_of_another_call(operation, header)) {
     parts_.supervision.suspect(*group, header.sequence, peer);
@@ -176,7 +177,8 @@ void Route::classify(const FrameHeader& header) {
     arriving_.operation = operation;
     // An engine that is not immediate combines whole frames, from their kept copies.
     const bool at_once = parts_.steps.is_immediate();
-    if (lane->early.empty() && receive_ready(*lane) && (at_once || (lane->applied == nullptr && landing(*lane)))) {
+    const bool goes_there = kind == FrameKind::step && lane->early.empty() && !lane->is_busy() && receive_ready(*lane);
+    if (goes_there && (at_once || landing(*lane) != nullptr)) {
       if (fits(*lane, header)) arriving_.mode = Mode::step;
       return;
     }
@@ -346,6 +348,7 @@ void Route::on_note(Flow& flow, const FrameHeader& header, const transport::Remo
     case FrameKind::rts:
     case FrameKind::rts_on_device: parts_.messages.on_rts(flow, header, at); return;
     case FrameKind::cts: parts_.messages.on_cts(flow, header); return;
+    case FrameKind::step_cts: parts_.step_gets.answered(flow, header); return;
     default: return;
   }
 }

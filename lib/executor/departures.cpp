@@ -5,6 +5,7 @@
 #include "executor/outcomes.h"
 #include "executor/routes.h"
 #include "executor/run.h"
+#include "executor/step_gets.h"
 #include "kernels/default_floats.h"
 
 #include <algorithm>
@@ -207,6 +208,15 @@ bool Route::fill_step(Flow& flow) {
     const std::size_t allowed = free > reserved ? free - reserved : 0;
     const std::uint32_t step = lane->plan->sends[lane->next_send];
     const std::size_t whole = message_bytes(operation, step);
+    if (allowed >= kAddressBytes + kFrameCost) {
+      if (const transport::RemoteAddress at = parts_.step_gets.offer(*lane, step)) {
+        fill_step_header(*lane, FrameKind::step_rts, whole, kAddressBytes);
+        leaving_address_ = at;
+        leaving_.payload = reinterpret_cast<const std::byte*>(&leaving_address_);
+        return true;
+      }
+    }
+    if (lane->offered > 0) continue;  // the receiver may want frames from there on
     const std::size_t left = whole - lane->sent;
     std::size_t bytes = std::min(left, endpoint_->frame_bytes());
     if (allowed < bytes + kFrameCost) {
@@ -216,21 +226,28 @@ bool Route::fill_step(Flow& flow) {
       bytes = (allowed - kFrameCost) & ~std::size_t{63};
     }
     bytes -= bytes < left ? bytes % operation.element_bytes : 0;
-    flow.credit.steps.spend(bytes);
-    leaving_.kind = Leaving::Kind::step;
-    leaving_.lane = lane;
-    leaving_.operation = &operation;
-    leaving_.header = header_of(FrameKind::step, *flow.group);
-    leaving_.header.tag = telling(whole).tag;
-    leaving_.header.flags = telling(whole).flags;
-    leaving_.header.bytes = static_cast<std::uint32_t>(bytes);
-    leaving_.header.sequence = operation.sequence;
-    leaving_.header.digest = operation.digest;
-    leaving_.header.argument = flow.credit.give_back();
+    fill_step_header(*lane, FrameKind::step, whole, bytes);
     leaving_.payload = operation.at(operation.plan->schedule.steps[step].from) + lane->sent;
     return true;
   }
   return false;
+}
+
+// The frame of a message of `whole` bytes has `bytes` of payload.
+void Route::fill_step_header(RunLane& lane, FrameKind kind, std::size_t whole, std::size_t bytes) {
+  Operation& operation = *lane.operation;
+  Flow& flow = *lane.flow;
+  flow.credit.steps.spend(bytes);
+  leaving_.kind = kind == FrameKind::step ? Leaving::Kind::step : Leaving::Kind::step_rts;
+  leaving_.lane = &lane;
+  leaving_.operation = &operation;
+  leaving_.header = header_of(kind, *flow.group);
+  leaving_.header.tag = telling(whole).tag;
+  leaving_.header.flags = telling(whole).flags;
+  leaving_.header.bytes = static_cast<std::uint32_t>(bytes);
+  leaving_.header.sequence = operation.sequence;
+  leaving_.header.digest = operation.digest;
+  leaving_.header.argument = flow.credit.give_back();
 }
 
 // The frame has gone, and its payload is free.
@@ -247,16 +264,17 @@ void Route::sent() {
       const std::uint32_t step = lane.plan->sends[lane.next_send];
       if (lane.sent < message_bytes(operation, step)) return;
       lane.sent = 0;
-      ++lane.next_send;
-      const bool more =
-          lane.next_send < lane.plan->sends.size() && operation.run.waits[lane.plan->sends[lane.next_send]] == 0;
-      if (!more) {
-        flow.steps.remove(&lane);
-        lane.queued = false;
-      }
+      pass_send(lane);
       step_done(operation, step);
       return;
     }
+    case Leaving::Kind::step_rts:
+      ++gone.operation->movement;
+      ++flow.group->movement;
+      if (gone.lane->by_frames) return;  // the answer to an earlier one came meanwhile: the receiver drops this one
+      ++gone.lane->offered;
+      pass_send(*gone.lane);
+      return;
     case Leaving::Kind::eager:
       flow.unsent.remove(gone.operation);
       parts_.outcomes.finish(*gone.operation);

@@ -2,10 +2,12 @@
 
 #include "executor/activity.h"
 #include "executor/routes.h"
+#include "executor/step_gets.h"
 #include "memory/buffer.h"
 #include "progress/driver.h"
 
 #include <algorithm>
+#include <cerrno>
 
 namespace anello::executor {
 
@@ -197,6 +199,7 @@ std::optional<Gets::Ended> Gets::take_ended() const {
     if (!memory->is_pending()) continue;
     const std::optional<transport::Transferred> ended = memory->poll();
     if (!ended) continue;
+    if (StepPiece* const piece = StepGets::piece_of(ended->token)) return Ended{nullptr, piece, ended->error};
     Operation& receive = *reinterpret_cast<Operation*>(ended->token);
     Flow& flow = receive.group->flows.to(receive.peer);
     flow.group->getting.remove(&receive);
@@ -206,7 +209,7 @@ std::optional<Gets::Ended> Gets::take_ended() const {
       receive.shadow->is_brought = true;
       ++flow.group->on_devices;
     }
-    return Ended{&receive, good};
+    return Ended{&receive, nullptr, good ? 0 : EIO};
   }
   return {};
 }

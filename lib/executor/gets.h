@@ -22,6 +22,8 @@
 
 namespace anello::executor {
 
+struct StepPiece;
+
 class Gets {
  public:
   explicit Gets(Parts& parts);
@@ -65,7 +67,8 @@ class Gets {
   bool work() const;
   struct Ended {
     Operation* receive;
-    bool good;  // else its message must be sent
+    StepPiece* piece;  // of a step's message (step_gets.h), if `receive` is null
+    int error;         // not 0: the message must be sent
   };
   // Takes a get that has ended out of those that are pending.
   std::optional<Ended> take_ended() const;

@@ -8,7 +8,7 @@
 #include "executor/groups.h"
 #include "executor/outcomes.h"
 #include "executor/routes.h"
-#include "executor/run.h"
+#include "executor/needs.h"
 #include "executor/supervision.h"
 #include "health/peer_fates.h"
 

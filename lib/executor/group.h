@@ -122,6 +122,7 @@ struct TakenMessages {
   std::uint64_t mapped = 0;
   std::uint64_t read = 0;  // by system call
   std::uint64_t rdma = 0;
+  std::uint64_t rdma_steps = 0;  // of schedules' steps
 };
 
 class Group {

@@ -105,11 +105,11 @@ void KeptFrames::deliver_strays(Group& group) {
 
 void KeptFrames::deliver_stray(Flow& flow, EarlyFrame* frame) {
   const auto kind = static_cast<FrameKind>(frame->header.kind);
-  const bool counts = kind == FrameKind::step || kind == FrameKind::eager;
+  const bool counts = is_of_step(kind) || kind == FrameKind::eager;
   if (counts && !flow.credit.of(kind).keep(frame->header.bytes)) {
     parts_.outcomes.fail(*flow.group, sent_too_much(frame->source), true);
     frames_.give_back(frame);
-  } else if (kind == FrameKind::step) {
+  } else if (is_of_step(kind)) {
     arrived_early(flow, frame);
   } else if (kind == FrameKind::eager) {
     parts_.messages.on_eager(flow, frame);

@@ -8,6 +8,7 @@
 #include "executor/outcomes.h"
 #include "executor/routes.h"
 #include "executor/shadows.h"
+#include "executor/step_gets.h"
 #include "progress/driver.h"
 
 #include <algorithm>
@@ -205,10 +206,15 @@ void Messages::have_it_sent(Flow& flow, Operation& receive, Gets::Refusal refusa
 bool Messages::move() {
   bool moved = gets_.work();
   while (const std::optional<Gets::Ended> ended = gets_.take_ended()) {
+    moved = true;
+    if (ended->piece != nullptr) {
+      StepPiece& piece = *ended->piece;
+      outcomes_.with_memory(*piece.of->lane->flow->group, [&] { parts_.step_gets.piece_ended(piece, ended->error); });
+      continue;
+    }
     Operation& receive = *ended->receive;
     Flow& flow = receive.group->flows.to(receive.peer);
-    ended->good ? has_got(flow, receive) : have_it_sent(flow, receive, {});
-    moved = true;
+    ended->error == 0 ? has_got(flow, receive) : have_it_sent(flow, receive, {});
   }
   return moved;
 }

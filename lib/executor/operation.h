@@ -36,6 +36,7 @@ using namespace messaging;  // its frames are what the executor moves
 class Group;
 struct Flow;
 struct Operation;
+struct StepGet;
 
 // One operation and one peer: the two sequences of messages between them.
 struct RunLane {
@@ -46,12 +47,16 @@ struct RunLane {
   std::uint32_t next_receive = 0;  // index into plan->receives
   std::size_t sent = 0;            // bytes of the current message
   std::size_t received = 0;
-  bool queued = false;  // in flow->steps
+  std::uint32_t offered = 0;  // sends before next_send whose step_rts has not been answered
+  bool by_frames = false;     // the receiver cannot get its messages
+  bool queued = false;        // in flow->steps
   RunLane* next = nullptr;
   EarlyFrames early;
   EarlyFrame* applied = nullptr;  // the engine is working on it
+  StepGet* get = nullptr;         // the current receive's message is being got
+  bool drops_requests = false;    // this rank has had the peer send in frames
 
-  bool done() const { return next_send == plan->sends.size() && next_receive == plan->receives.size(); }
+  bool is_busy() const { return applied != nullptr || get != nullptr; }
 };
 
 // The progress of a schedule.
@@ -102,6 +107,13 @@ struct PeerWork {
   int without = -1;                 // the peer whose process had ended when its memory was to be read
 };
 
+// Memory that peers on other hosts may get parts of; kept: as long as this lives.
+struct Lent {
+  transport::RemoteMemory* memory = nullptr;
+  transport::RemoteAddress at;
+  std::shared_ptr<const void> kept;
+};
+
 struct Operation {
   enum class State : std::uint8_t {
     idle,
@@ -139,6 +151,7 @@ struct Operation {
   std::uint64_t digest = 0;
   std::shared_ptr<const Plan> plan;
   Run run;
+  std::vector<Lent> lent;  // for its steps' messages, each key once
 
   // On the board
   Round round = Round::none;  // the round of its next line

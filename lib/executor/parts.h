@@ -32,6 +32,7 @@ class Outcomes;
 class Rounds;
 class Routes;
 class Shadows;
+class StepGets;
 class Steps;
 class StreamCalls;
 class Supervision;
@@ -52,6 +53,7 @@ struct Parts {
   KeptFrames& kept;           // frames that came early, and credit
   Steps& steps;               // the engine, and steps at peers' buffers
   Gets& gets;                 // messages that the receiver gets from the sender's buffer
+  StepGets& step_gets;        // likewise, of steps' messages between hosts
   Shadows& shadows;           // calls with buffers on a device
   StreamCalls& stream_calls;  // calls in callers' streams
   Messages& messages;         // send, recv and probe

@@ -91,7 +91,7 @@ class Route final : public health::PeerLane {
 
  private:
   struct Leaving {
-    enum class Kind : std::uint8_t { none, step, eager, rts, message, note };
+    enum class Kind : std::uint8_t { none, step, step_rts, eager, rts, message, note };
     Kind kind = Kind::none;
     transport::FrameHeader header;
     const std::byte* payload = nullptr;
@@ -119,6 +119,7 @@ class Route final : public health::PeerLane {
   bool fill_send(Flow& flow);
   bool fill_message(Flow& flow);
   bool fill_step(Flow& flow);
+  void fill_step_header(RunLane& lane, FrameKind kind, std::size_t whole, std::size_t bytes);
   void sent();
 
   const transport::FrameHeader* incoming();
@@ -137,7 +138,7 @@ class Route final : public health::PeerLane {
   std::unique_ptr<transport::Endpoint> endpoint_;
   Fifo<Flow, &Flow::next> flows_;
   Leaving leaving_;
-  transport::RemoteAddress leaving_address_;  // the payload of a leaving RTS
+  transport::RemoteAddress leaving_address_;  // the payload of a leaving RTS, also of a step
   Arriving arriving_;
   const transport::FrameHeader* incoming_ = nullptr;  // the endpoint has reported it, and it is not handled
   std::vector<std::byte> torn_;                       // the beginning of an element whose rest has not come yet

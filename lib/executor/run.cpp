@@ -7,12 +7,14 @@
 #include "executor/rounds.h"
 #include "executor/routes.h"
 #include "executor/shadows.h"
+#include "executor/step_gets.h"
 #include "executor/steps.h"
 #include "executor/supervision.h"
 #include "executor/peer_work.h"
 #include "executor/route.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace anello::executor {
@@ -27,13 +29,6 @@ const Step& step_at(const Operation& operation, std::uint32_t step) { return ope
 
 bool send_ready(const RunLane& lane) {
   return lane.next_send < lane.plan->sends.size() && lane.operation->run.waits[lane.plan->sends[lane.next_send]] == 0;
-}
-
-// Counts bytes of the current receive that are in place.
-void count_received(RunLane& lane, std::size_t bytes) {
-  lane.received += bytes;
-  ++lane.operation->movement;
-  ++lane.operation->group->movement;
 }
 
 // Resolves arrived bytes of the current receive, which follow those in place.
@@ -57,13 +52,6 @@ ResolvedStep resolve_arrival(const RunLane& lane, const std::byte* data, std::si
     arrival.from[step.reversed ? 0 : 1] = data;
   }
   return arrival;
-}
-
-void queue_sends(RunLane& lane) {
-  if (lane.queued || !send_ready(lane)) return;
-  lane.queued = true;
-  lane.flow->steps.push(&lane);
-  lane.operation->group->parts.routes.want_to_send(*lane.flow);
 }
 
 // Starts everything on the ready stack. Local steps run at once and push their followers.
@@ -110,6 +98,26 @@ void start_ready(Operation& operation) {
 }
 
 }  // namespace
+
+void count_received(RunLane& lane, std::size_t bytes) {
+  lane.received += bytes;
+  ++lane.operation->movement;
+  ++lane.operation->group->movement;
+}
+
+void queue_sends(RunLane& lane) {
+  if (lane.queued || !send_ready(lane)) return;
+  lane.queued = true;
+  lane.flow->steps.push(&lane);
+  lane.operation->group->parts.routes.want_to_send(*lane.flow);
+}
+
+void pass_send(RunLane& lane) {
+  ++lane.next_send;
+  if (send_ready(lane)) return;
+  lane.flow->steps.remove(&lane);
+  lane.queued = false;
+}
 
 void take_memory(Operation& operation) {
   const schedule::Schedule& schedule = operation.plan->schedule;
@@ -257,11 +265,40 @@ void step_done(Operation& operation, std::uint32_t index) {
   if (!run.starting) start_ready(operation);
 }
 
+namespace {
+
+// The kept frame has been used.
+void let_go(RunLane& lane, EarlyFrame* frame) {
+  const std::size_t bytes = frame->header.bytes;
+  Parts& parts = lane.flow->group->parts;
+  parts.frames.give_back(frame);
+  lane.flow->credit.steps.no_longer_keeps(bytes);
+  parts.kept.consumed(*lane.flow, bytes);
+}
+
+void begin_get(RunLane& lane, EarlyFrame* request) {
+  transport::RemoteAddress from;
+  std::memcpy(&from, request->payload.data(), kAddressBytes);
+  let_go(lane, request);
+  lane.flow->group->parts.step_gets.begin(lane, from);
+}
+
+}  // namespace
+
 void resume_early(RunLane& lane) {
   while (EarlyFrame* const frame = lane.early.front()) {
-    if (lane.applied != nullptr || !receive_ready(lane)) return;
+    const bool is_request = is_step_rts(frame->header);
+    if (is_request && lane.drops_requests) {
+      let_go(lane, lane.early.pop());
+      continue;
+    }
+    if (lane.is_busy() || !receive_ready(lane)) return;
     if (!fits(lane, frame->header)) return;
     lane.early.pop();
+    if (is_request) {
+      begin_get(lane, frame);
+      continue;
+    }
     lane.applied = frame;
     const auto index = std::uint32_t(&lane - lane.operation->run.lanes.data());
     const ResolvedStep arrival = resolve_arrival(lane, frame->payload.data(), frame->header.bytes);
@@ -273,14 +310,9 @@ void resume_early(RunLane& lane) {
 
 bool arrival_done(RunLane& lane) {
   EarlyFrame* const frame = std::exchange(lane.applied, nullptr);
-  const std::size_t bytes = frame->header.bytes;
-  Flow& flow = *lane.flow;
-  Parts& parts = flow.group->parts;
   Operation& operation = *lane.operation;
-  count_received(lane, bytes);
-  parts.frames.give_back(frame);
-  flow.credit.steps.no_longer_keeps(bytes);
-  parts.kept.consumed(flow, bytes);
+  count_received(lane, frame->header.bytes);
+  let_go(lane, frame);
   frame_done(lane);
   return operation.state == Operation::State::active;
 }
@@ -295,7 +327,9 @@ bool fits(const RunLane& lane, const transport::FrameHeader& header) {
   const std::size_t expected = message_bytes(operation, lane.plan->receives[lane.next_receive]);
   const std::size_t left = expected - lane.received;
   const bool same = message_bytes_of(header) == message_bytes_of(telling(expected));
-  if (same && header.bytes <= left && header.bytes % operation.element_bytes == 0) return true;
+  const bool is_right = is_step_rts(header) ? has_address(header) && lane.received == 0
+                                            : header.bytes <= left && header.bytes % operation.element_bytes == 0;
+  if (same && is_right) return true;
   Group& group = *operation.group;
   const int world = group.ranks[std::size_t(lane.plan->peer)];
   if (!same && kind_is_varying(operation.kind)) {
@@ -347,39 +381,6 @@ void frame_done(RunLane& lane) {
   lane.received = 0;
   ++lane.next_receive;
   step_done(operation, step);
-}
-
-namespace {
-
-// Whether a message to the peer has not left, or one from the peer is neither received nor kept.
-bool lacks(const RunLane& lane) {
-  if (lane.next_send < lane.plan->sends.size()) return true;
-  // An empty message has no bytes to count.
-  if (lane.next_receive < lane.plan->receives.size() && lane.early.empty() &&
-      message_bytes(*lane.operation, lane.plan->receives[lane.next_receive]) == 0) {
-    return true;
-  }
-  std::size_t outstanding = 0;
-  for (std::size_t i = lane.next_receive; i < lane.plan->receives.size(); ++i) {
-    outstanding += message_bytes(*lane.operation, lane.plan->receives[i]);
-  }
-  std::size_t here = lane.received + (lane.applied != nullptr ? lane.applied->header.bytes : 0);
-  for (const EarlyFrame* frame = lane.early.front(); frame != nullptr; frame = frame->next) here += frame->header.bytes;
-  return here < outstanding;
-}
-
-}  // namespace
-
-bool needs(const Operation& operation, int peer) {
-  if (is_message(operation.kind)) return operation.peer == peer;
-  if (operation.is_on_board()) return operation.group->board.awaits(peer);
-  // A queued operation is checked once it is in flight: all that it needs may have come already.
-  if (operation.state != Operation::State::active) return false;
-  if (operation.peer_work.without == peer) return true;
-  for (const RunLane& lane : operation.run.lanes) {
-    if (lane.plan->peer == peer && lacks(lane)) return true;
-  }
-  return false;
 }
 
 }  // namespace anello::executor

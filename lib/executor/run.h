@@ -26,6 +26,10 @@ void pieces_came(Operation& operation);
 // A step is done: starts the steps that waited for it, and ends the operation after its last step.
 void step_done(Operation& operation, std::uint32_t step);
 
+// Lists the lane to send, if its next message may leave.
+void queue_sends(RunLane& lane);
+// The lane's next message is another one.
+void pass_send(RunLane& lane);
 // Whether the receive that a peer's next frame belongs to may be written.
 bool receive_ready(const RunLane& lane);
 // Whether the frame is a piece of the current receive's message; if not, the communicator has failed.
@@ -33,6 +37,8 @@ bool fits(const RunLane& lane, const transport::FrameHeader& header);
 std::size_t message_bytes(const Operation& operation, std::uint32_t step);
 // Where arriving bytes of the current receive can go unchanged; nullptr if they must be combined or widened.
 std::byte* landing(const RunLane& lane);
+// Counts bytes of the current receive that are in place.
+void count_received(RunLane& lane, std::size_t bytes);
 // Combines whole elements of the current receive with their operands, by an engine that does so at once.
 void apply(RunLane& lane, const std::byte* data, std::size_t bytes);
 // Applies kept frames, as far as their receives may be written by now.
@@ -43,8 +49,5 @@ bool arrival_done(RunLane& lane);
 void lines_taken(Operation& operation);
 // All bytes of a frame of the current receive are in place.
 void frame_done(RunLane& lane);
-
-// Whether the operation cannot end without the peer.
-bool needs(const Operation& operation, int peer);
 
 }  // namespace anello::executor

@@ -28,7 +28,14 @@ enum class FrameKind : std::uint16_t {
   cts = 6,    // answer to rts: sequence: the sender's number, argument: the receiver's, flags: Answer
   message = 7,        // a piece of a message after its cts; argument: the receiver's number
   rts_on_device = 8,  // like rts, of a message in a device's memory, whose RemoteAddress is for devices
+  step_rts = 9,   // in place of all of a message's step frames, with the same fields: where the receiver may get it;
+                  // payload: its RemoteAddress
+  step_cts = 10,  // answer to the first step_rts of its lane that has none; sequence, digest: the operation's,
+                  // flags: Answer::done or Answer::send, argument: of send, from which byte of the message on
 };
+
+// The frames that count against the credit of steps, and wait for their operation.
+inline bool is_of_step(FrameKind kind) { return kind == FrameKind::step || kind == FrameKind::step_rts; }
 
 // A step's frame holds the length of the whole message in tag and flags; both ends must agree on it.
 inline transport::FrameHeader telling(std::size_t message_bytes) {
@@ -41,8 +48,8 @@ inline std::uint64_t message_bytes_of(const transport::FrameHeader& header) {
   return std::uint64_t{header.flags} << 32 | header.tag;
 }
 
-// step and eager frames count, separately, against the credit of their (communicator, peer); this is the cost of the
-// frame itself.
+// Frames of steps and eager ones count, separately, against the credit of their (communicator, peer); this is the cost
+// of the frame itself.
 inline constexpr std::size_t kFrameCost = 64;
 // Bytes that one rank may have under way to another within one communicator before the other has used them. Large
 // enough to keep a loopback or a datacentre link busy, small enough to bound a process with hundreds of such pairs.

@@ -19,9 +19,12 @@ inline bool is_rts(const transport::FrameHeader& header) {
 inline bool is_rts_on_device(const transport::FrameHeader& header) {
   return header.kind == static_cast<std::uint16_t>(FrameKind::rts_on_device);
 }
+inline bool is_step_rts(const transport::FrameHeader& header) {
+  return header.kind == static_cast<std::uint16_t>(FrameKind::step_rts);
+}
 inline bool has_address(const transport::FrameHeader& rts) { return rts.bytes == kAddressBytes; }
 
-// The flags of a CTS: the receiver's answer to an RTS.
+// The flags of a CTS: the receiver's answer to an RTS. Steps have the first two (executor/step_gets.h).
 enum class Answer : std::uint16_t {
   send = 0,        // send the message
   done = 1,        // send nothing: the receiver has got the message, or no receive takes it

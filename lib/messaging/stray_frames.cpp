@@ -22,7 +22,8 @@ StrayFrames::Verdict StrayFrames::admit(const transport::FrameHeader& header, in
   Ahead& ahead = ahead_[{header.communicator, source}];
   bool within = false;
   switch (static_cast<FrameKind>(header.kind)) {
-    case FrameKind::step: within = (ahead.steps += cost) <= kCredit; break;
+    case FrameKind::step:
+    case FrameKind::step_rts: within = (ahead.steps += cost) <= kCredit; break;
     case FrameKind::eager: within = (ahead.eager += cost) <= kSmallCredit; break;
     default: {
       const bool is_note = header.bytes == 0 || ((is_rts(header) || is_rts_on_device(header)) && has_address(header));

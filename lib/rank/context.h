@@ -18,6 +18,7 @@
 #include "executor/rounds.h"
 #include "executor/routes.h"
 #include "executor/shadows.h"
+#include "executor/step_gets.h"
 #include "executor/steps.h"
 #include "executor/stream_calls.h"
 #include "executor/supervision.h"
@@ -205,6 +206,7 @@ class Context final : private progress::Driven, public Outcomes {
   KeptFrames kept_;
   Steps steps_;
   Gets gets_;
+  StepGets step_gets_;
   Shadows shadows_;
   StreamCalls stream_calls_;
   Messages messages_;

@@ -45,6 +45,7 @@ std::string Context::leave(Operation& operation, const Error& error) {
     if (!group.on_board.empty()) rounds_.list(group);
   }
   if (error) steps_.withdraw(operation);
+  step_gets_.end(operation, bool(error));
   std::string aftermath;
   if (std::exchange(operation.exposed, false) && error) aftermath = keep_peers_out(operation);
   if (operation.shadow != nullptr && operation.shadow->hangs)
@@ -105,6 +106,7 @@ void Context::end_all(Group& group, const Error& error) {
   messages_.end_all(group, error);
   while (Operation* operation = group.window.pop()) {
     steps_.withdraw(*operation);
+    step_gets_.end(*operation, true);
     if (operation->state == Operation::State::active) {
       for (RunLane& lane : operation->run.lanes) kept_.give_back(lane);
     }

@@ -1,4 +1,5 @@
 // Messages that their receiver takes from where they lie: in memory that it has mapped, or reads by system call.
+#include "collectives/taking.h"
 #include "support/catch.h"
 #include "support/thread_ranks.h"
 
@@ -18,48 +19,6 @@ namespace {
 
 // Of a size that is got also where ranks share processors.
 constexpr std::size_t kOffered = 100'000;
-
-class Memory {
- public:
-  explicit Memory(std::size_t bytes) { anello_mem_alloc(bytes, reinterpret_cast<void**>(&data_)); }
-  ~Memory() { anello_mem_free(data_); }
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
-  unsigned char* data() const { return data_; }
-
- private:
-  unsigned char* data_ = nullptr;
-};
-
-unsigned char byte_of(std::size_t at, unsigned seed) {
-  return static_cast<unsigned char>((at + 1) * 2654435761u * (2 * seed + 1) >> 13);
-}
-void fill(unsigned char* data, std::size_t bytes, unsigned seed) {
-  for (std::size_t at = 0; at < bytes; ++at) data[at] = byte_of(at, seed);
-}
-bool holds(const unsigned char* data, std::size_t bytes, unsigned seed) {
-  for (std::size_t at = 0; at < bytes; ++at) {
-    if (data[at] != byte_of(at, seed)) return false;
-  }
-  return true;
-}
-
-// How many messages of the communicator this rank has taken from where they lay: what is "mapped", or "read" by system
-// call.
-std::uint64_t taken(const Rank& me, anello_comm_t comm, const char* how = "mapped") {
-  anello_call_t call = ANELLO_CALL_INITIALIZER;
-  call.kind = ANELLO_PROBE;
-  call.peer = ANELLO_ANY_SOURCE;
-  char text[1000];
-  std::size_t length = 0;
-  me.ok(anello_explain(comm, &call, text, sizeof text, &length), "explain");
-  std::string name(1, '"');
-  name.append(how).append("\":");
-  const char* found = std::strstr(text, "\"taken\":");
-  if (found != nullptr) found = std::strstr(found, name.c_str());
-  if (found == nullptr) me.report.wrong("explain says nothing of what was taken: ", text);
-  return found == nullptr ? 0 : std::strtoull(found + name.size(), nullptr, 10);
-}
 
 // From `from` to `to`, again and again, until the receiver has mapped what lies at data and takes it from there.
 bool comes_to_take(const Rank& me, anello_comm_t comm, int from, int to, unsigned char* data, std::size_t bytes) {
@@ -402,79 +361,5 @@ TEST_CASE("a send whose RTS told its place ends at its deadline, and with its re
             me.fails(anello_send(memory.data(), kOffered, ANELLO_BYTE, 1, 0, left), ANELLO_ERR_PEER_LOST,
                      "send to one who leaves");
           anello_comm_destroy(left);
-        }) == "");
-}
-
-// ---- In tools/rdma-vm ----
-
-namespace {
-
-// Rank 0 sends, and rank 1 returns how many of the messages its adapter got.
-std::uint64_t stream_over_verbs(const Rank& me, anello_comm_t comm, unsigned char* data, std::size_t bytes,
-                                unsigned messages) {
-  const std::uint64_t before = taken(me, comm, "rdma");
-  for (unsigned message = 0; message < messages; ++message) {
-    if (me.rank == 0) {
-      fill(data, bytes, message);
-      me.ok(anello_send(data, bytes, ANELLO_BYTE, 1, 1, comm), "send");
-    } else {
-      std::memset(data, 0, bytes);
-      me.ok(anello_recv(data, bytes, ANELLO_BYTE, 0, 1, comm, nullptr), "recv");
-      if (!holds(data, bytes, message)) me.report.wrong("message ", message, " is not what was sent");
-    }
-  }
-  me.ok(anello_barrier(comm), "barrier");
-  return taken(me, comm, "rdma") - before;
-}
-
-}  // namespace
-
-TEST_CASE("an adapter gets long messages between registered buffers, and all others go over the lane", "[.adapter]") {
-  CHECK(run_ranks(2, "verbs", [](const Rank& me) {
-          constexpr std::size_t kBytes = 16 * 1024 * 1024;
-          const Memory mapped(kBytes);
-          const auto expect = [&](std::uint64_t got, std::uint64_t least, std::uint64_t most, const char* what) {
-            if (me.rank == 1 && (got < least || got > most)) me.report.wrong(what, ": the adapter got ", got);
-          };
-          // The lane may not know yet that its other end is ready when the first message comes.
-          expect(stream_over_verbs(me, me.comm, mapped.data(), kBytes, 3), 2, 3, "16 MiB");
-          expect(stream_over_verbs(me, me.comm, mapped.data() + 13, 64 * 1024 + 1, 3), 3, 3, "64 KiB and a byte");
-          expect(stream_over_verbs(me, me.comm, mapped.data(), 64 * 1024, 3), 0, 0, "64 KiB");
-          std::vector<unsigned char> elsewhere(300'000);
-          for (const int unregistered : {0, 1}) {
-            unsigned char* const data = me.rank == unregistered ? elsewhere.data() : mapped.data();
-            expect(stream_over_verbs(me, me.comm, data, elsewhere.size(), 3), 0, 0, "memory that is not registered");
-          }
-          expect(stream_over_verbs(me, me.comm, mapped.data(), elsewhere.size(), 3), 3, 3, "300 KB");
-        }) == "");
-}
-
-TEST_CASE("a send that ends with an error takes its buffer back from the receiver's adapter", "[.adapter]") {
-  CHECK(run_ranks(2, "verbs", [](const Rank& me) {
-          constexpr std::size_t kBytes = 32 * 1024 * 1024;
-          const Memory mapped(kBytes);
-          anello_comm_t other = ANELLO_COMM_NULL;
-          me.ok(anello_comm_dup(me.comm, &other), "dup");
-          stream_over_verbs(me, me.comm, mapped.data(), 300'000, 2);
-          fill(mapped.data(), kBytes, unsigned(me.rank));
-          anello_request_t request = ANELLO_REQUEST_NULL;
-          anello_result_t ended = ANELLO_OK;
-          if (me.rank == 0) {
-            me.ok(anello_isend(mapped.data(), kBytes, ANELLO_BYTE, 1, 1, other, &request), "isend");
-            int done = 0;
-            for (int turn = 0; turn < 20 && done == 0; ++turn) anello_test(&request, &done, nullptr);
-            anello_comm_abort(other, "given up");
-            ended = anello_wait(&request, nullptr);
-            std::memset(mapped.data(), 0xee, kBytes);
-          } else {
-            ended = anello_recv(mapped.data(), kBytes, ANELLO_BYTE, 0, 1, other, nullptr);
-          }
-          // The receive may have got all before.
-          if (me.rank == 1 && ended == ANELLO_OK && !holds(mapped.data(), kBytes, 0))
-            me.report.wrong("the adapter got what the sender's caller wrote after the error");
-          if (ended != ANELLO_ERR_ABORTED && ended != ANELLO_OK) me.report.wrong("ended with ", ended);
-          anello_comm_destroy(other);
-          // By the lane, if the adapters' connection for memory has ended.
-          stream_over_verbs(me, me.comm, mapped.data(), 300'000, 3);
         }) == "");
 }

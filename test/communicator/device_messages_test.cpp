@@ -5,6 +5,7 @@
 #include "executor/rank_thread.h"
 #include "memory/region.h"
 #include "transports/shm/transport.h"
+#include "transports/with_memory.h"
 
 #include <algorithm>
 #include <atomic>
@@ -96,7 +97,7 @@ Outcome exchange(bool sender_on_device, bool receiver_on_device, FarFaults sende
     RankThread me(jobs, rank, transport::bit_of("shm"), [&](const memory::Arena& arena, int own) {
       auto inner =
           transport::make_shm(arena, [&, own](int world, std::uint64_t key) { jobs.request_region(own, world, key); });
-      return std::make_unique<FarTransport>(std::move(inner), memories[own]);
+      return std::make_unique<TransportWithMemory>(std::move(inner), memories[own]);
     });
     const auto apart = me.add_group(2, 2, -1, 0);  // the ranks share no board, as on two hosts
     ++there;

@@ -2,7 +2,6 @@
 // Remote memory between threads that stand for hosts: what an adapter would do, the fake device's copies do.
 #include "support/device_memory.h"
 #include "transports/remote_memory.h"
-#include "transports/transport.h"
 
 #include <atomic>
 #include <cerrno>
@@ -77,23 +76,6 @@ class FarMemory final : public transport::RemoteMemory {
   static constexpr std::uint64_t kHost = 1, kDevice = 2;
   const FarFaults faults_;
   std::deque<transport::Transferred> ended_;
-};
-
-// The lanes of another transport, with this memory.
-class FarTransport final : public transport::Transport {
- public:
-  FarTransport(std::unique_ptr<transport::Transport> inner, FarMemory& memory)
-      : inner_(std::move(inner)), memory_(memory) {}
-  std::string_view name() const override { return "far"; }
-  bool needs_connection() const override { return inner_->needs_connection(); }
-  std::unique_ptr<transport::Endpoint> open(int peer, int local_peer, transport::Connections connections) override {
-    return inner_->open(peer, local_peer, std::move(connections));
-  }
-  transport::RemoteMemory* remote_memory() override { return &memory_; }
-
- private:
-  std::unique_ptr<transport::Transport> inner_;
-  FarMemory& memory_;
 };
 
 }  // namespace anello::test
