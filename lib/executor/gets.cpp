@@ -22,8 +22,8 @@ Gets::Gets(Parts& parts)
 void Gets::set_up(Flow& flow) const {
   flow.most_eager = most_eager(*flow.group, flow.peer);
   if (!meets_on_host(*flow.group, flow.peer)) {
+    if (!is_far(*flow.group, flow.peer)) return;
     flow.far = routes_.far_memory_of(flow.group->ranks[std::size_t(flow.peer)]);
-    if (flow.far == nullptr) return;
     // A get takes as many messages as the answer to an RTS without an address.
     flow.least_got = flow.most_eager + 1;
     flow.most_got = SIZE_MAX;
@@ -31,6 +31,10 @@ void Gets::set_up(Flow& flow) const {
   }
   flow.least_got = driver_.spins() > 0 ? kLeastGet : kLeastGetShared;
   flow.reading = std::make_unique<memory::ReadPolicy>();
+}
+
+bool Gets::is_far(const Group& group, int peer) const {
+  return !meets_on_host(group, peer) && routes_.far_memory_of(group.ranks[std::size_t(peer)]) != nullptr;
 }
 
 std::size_t Gets::most_eager(const Group& group, int peer) const {

@@ -30,6 +30,8 @@ class Gets {
 
   // Sets which messages a new flow's peer may get, and which go without an RTS.
   void set_up(Flow& flow) const;
+  // Whether only adapters get messages from and to that rank.
+  bool is_far(const Group& group, int peer) const;
   // A message to that rank goes without an RTS up to this many bytes.
   std::size_t most_eager(const Group& group, int peer) const;
 

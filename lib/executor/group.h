@@ -157,6 +157,7 @@ class Group {
   std::array<memory::ReadPolicy, ANELLO_ALLTOALLV + 1> reading;  // by kind
   bool unreadable = false;                                       // some rank cannot read another's process
   bool polling_board = false;
+  bool has_far_peers = false;                          // whose adapters may get what this rank sends
   bool by_address = false;                             // all ranks are threads that know each other's pointers
   std::uint64_t movement = 0;                          // of all collectives
   std::uint64_t movement_at_look = ~std::uint64_t{0};  // when gone peers were last looked for

@@ -16,6 +16,7 @@
 #include "executor/user_function.h"
 #include "kernels/reduce.h"
 #include "memory/region.h"
+#include "memory/workspace.h"
 #include "recorder/message_log.h"
 
 #include <anello/anello.h>
@@ -64,7 +65,7 @@ struct Run {
   std::vector<std::uint32_t> waits;  // per step: unfinished steps before it
   std::vector<std::uint32_t> ready;  // stack of steps to start
   std::vector<RunLane> lanes;
-  std::vector<std::byte> scratch;
+  memory::Workspace scratch;
   std::vector<std::byte> accumulator;
   // All of these are large enough for this plan (take_memory).
   std::shared_ptr<const Plan> serves;

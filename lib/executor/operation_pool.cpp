@@ -8,12 +8,14 @@ namespace {
 // Frees the scratch of a large call: first touch costs, but so does a process that never shrinks.
 void trim(Operation& operation) {
   constexpr std::size_t kKeep = 64 * 1024 * 1024;
-  for (std::vector<std::byte>* memory :
-       {&operation.run.scratch, &operation.run.accumulator, &operation.staged.memory}) {
+  for (std::vector<std::byte>* memory : {&operation.run.accumulator, &operation.staged.memory}) {
     if (memory->size() <= kKeep) continue;
     std::vector<std::byte>().swap(*memory);
     operation.run.serves.reset();
   }
+  if (operation.run.scratch.size() <= kKeep) return;
+  operation.run.scratch.free();
+  operation.run.serves.reset();
 }
 
 }  // namespace

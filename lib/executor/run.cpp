@@ -128,9 +128,8 @@ void take_memory(Operation& operation) {
   run.waits.reserve(schedule.steps.size());
   run.ready.reserve(schedule.steps.size());
   if (schedule.lanes.empty()) operation.peer_work.next.reserve(schedule.steps.size());
-  if (run.scratch.size() < schedule.scratch * operation.element_bytes && !operation.is_in_place()) {
-    run.scratch.resize(schedule.scratch * operation.element_bytes);
-  }
+  const std::size_t scratch = schedule.scratch * operation.element_bytes;
+  if (scratch > 0 && !operation.is_in_place()) run.scratch.provide(scratch, operation.group->has_far_peers);
   if (schedule.accumulator > 0 &&
       run.accumulator.size() < schedule.accumulator * operation.reducer->accumulator_bytes) {
     run.accumulator.resize(schedule.accumulator * operation.reducer->accumulator_bytes);

@@ -76,7 +76,9 @@ std::unique_ptr<Group> Context::add_group(std::uint64_t id, std::vector<int> ran
     }
     group->by_address = group->size() > 1;
     for (int peer = 0; peer < group->size(); ++peer) {
-      if (peer != group->rank && !routes_.shares_addresses(*group, peer)) group->by_address = false;
+      if (peer == group->rank) continue;
+      if (!routes_.shares_addresses(*group, peer)) group->by_address = false;
+      if (gets_.is_far(*group, peer)) group->has_far_peers = true;
     }
     with_memory(*group, [&] { kept_.deliver_strays(*group); });
     if (const std::optional<Error> failed = kept_.take_failure(id); failed && !group->error) group->error = *failed;

@@ -125,6 +125,15 @@ TEST_CASE("an adapter gets what collectives send from registered buffers, and co
               if (!holds(a.data(), kFloats, unsigned(root))) me.report.wrong("broadcast of ", root);
             }
             const std::size_t part = kFloats / std::size_t(me.size);
+            for (std::size_t i = 0; i < kFloats; ++i) from[i] = value(me.rank, i);
+            const std::uint64_t before = taken(me, me.comm, "rdma", ANELLO_BARRIER);
+            me.ok(anello_reduce_scatter_block(from, into, part, ANELLO_FLOAT32, ANELLO_SUM, me.comm), "reduce_scatter");
+            expect(taken(me, me.comm, "rdma", ANELLO_BARRIER) - before, true, "reduce_scatter");
+            for (std::size_t i = 0; i < part; ++i) {
+              if (into[i] == value(me.size * (me.size + 1) / 2 - 1, std::size_t(me.rank) * part + i)) continue;
+              me.report.wrong("reduce_scatter: wrong at ", i);
+              break;
+            }
             fill(a.data(), part * sizeof(float), unsigned(me.rank));
             me.ok(anello_allgather(a.data(), b.data(), part * sizeof(float), ANELLO_BYTE, me.comm), "allgather");
             for (int rank = 0; rank < me.size; ++rank) {
