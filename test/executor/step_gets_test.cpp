@@ -139,7 +139,12 @@ TEST_CASE("between hosts, the messages of steps are got from registered buffers,
 TEST_CASE("every algorithm of messages is right with gets, late or not") {
   for (const char* algorithm : {"ring", "pairwise", "doubling", "halving", "tree"}) {
     for (const int delay : {0, 20}) {
-      const Outcome outcome = allreduce({.ranks = 4, .algorithm = algorithm, .delay_polls = delay});
+      const Outcome outcome = allreduce({.ranks = 4,
+                                         .algorithm = algorithm,
+                                         .delay_polls = delay,
+                                         .operations = 1,
+                                         .count = 400'000,
+                                         .chunk = 150'000});
       CAPTURE(algorithm, delay);
       CHECK(outcome.wrong == "");
       CHECK(outcome.got > 0);
@@ -189,8 +194,8 @@ TEST_CASE("over lanes that move a few bytes at a time, requests and frames that 
 }
 
 TEST_CASE("more calls at once than there are places for pieces that must be combined wait for one") {
-  const Outcome outcome =
-      allreduce({.ranks = 4, .algorithm = "pairwise", .delay_polls = 40, .communicators = 20, .count = 200'000});
+  const Outcome outcome = allreduce(
+      {.ranks = 4, .algorithm = "pairwise", .delay_polls = 10, .operations = 1, .communicators = 20, .count = 100'000});
   CHECK(outcome.wrong == "");
   CHECK(outcome.most_pending >= 16);
 }
