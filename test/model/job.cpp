@@ -69,6 +69,11 @@ struct Process {
   std::string heard;
 };
 
+std::string how_it_ended(int status) {
+  if (WIFSIGNALED(status)) return std::string(" was ended by a signal: ") + strsignal(WTERMSIG(status));
+  return " ended with exit code " + std::to_string(WEXITSTATUS(status));
+}
+
 class Watch {
  public:
   explicit Watch(const Job& job) : job_(job) {
@@ -161,8 +166,7 @@ class Watch {
       int status = 0;
       ::waitpid(process.pid, &status, 0);
       process.pid = -1;
-      if (status != 0)
-        complained("process " + std::to_string(rank) + " ended with status " + std::to_string(status), outcome);
+      if (status != 0) complained("process " + std::to_string(rank) + how_it_ended(status), outcome);
       return;
     }
     process.heard.append(bytes, std::size_t(got));
