@@ -43,7 +43,8 @@ class Columns {
 }  // namespace
 
 Schedule hierarchical_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
-  const Hosts hosts = together(topology);
+  const auto known = together(topology);
+  const Hosts& hosts = *known;
   const Columns columns(hosts, call, chunk);
   const int host = hosts.of(rank);
   const Locals locals(hosts, rank);
@@ -96,7 +97,8 @@ Schedule hierarchical_allreduce(const Call& call, const Topology& topology, int 
 // Ranks with the same index on their hosts form a ring; if a host has fewer ranks, one of its ranks is in several
 // rings. Each rank sends its own part, and everything that the ring brings, to the other ranks of its host.
 Schedule hierarchical_allgather(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
-  const Hosts hosts(topology);
+  const auto known = hosts_of(topology);
+  const Hosts& hosts = *known;
   const int host = hosts.of(rank);
   const Locals locals(hosts, rank);
   const Split split(call.count * static_cast<std::size_t>(topology.size), topology.size, chunk);
@@ -139,7 +141,8 @@ Schedule hierarchical_allgather(const Call& call, const Topology& topology, int 
 // The root sends each column to its first owner, chunk by chunk. The column goes from host to host along a chain of its
 // owners, and in each host from the owner to all ranks.
 Schedule hierarchical_broadcast(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
-  const Hosts hosts(topology);
+  const auto known = hosts_of(topology);
+  const Hosts& hosts = *known;
   const int host = hosts.of(rank);
   const int first = hosts.of(call.root);
   const int last = wrap(first - 1, hosts.count());

@@ -4,12 +4,13 @@
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 namespace anello::schedule {
 namespace {
 
-std::vector<int> hosts_of(const Topology& topology) {
+std::vector<int> numbered(const Topology& topology) {
   std::vector<int> host_of = topology.host_of;
   host_of.resize(static_cast<std::size_t>(topology.size), 0);
   // If no hosts are known, all ranks count as one host if they meet in memory, and otherwise each rank counts as its
@@ -20,7 +21,7 @@ std::vector<int> hosts_of(const Topology& topology) {
 
 }  // namespace
 
-Hosts::Hosts(const Topology& topology) : Hosts(hosts_of(topology)) {}
+Hosts::Hosts(const Topology& topology) : Hosts(numbered(topology)) {}
 
 Hosts::Hosts(std::vector<int> host_of) : host_of_(std::move(host_of)) {
   ranks_.resize(static_cast<std::size_t>(*std::max_element(host_of_.begin(), host_of_.end())) + 1);
@@ -49,8 +50,22 @@ bool takes_turns_bound(const Topology& topology) {
   return topology.oversubscribed && !topology.processors_of.empty() && !is_nested(topology);
 }
 
-Hosts together(const Topology& topology) {
-  return is_nested(topology) ? Hosts(topology) : Hosts(topology.processors_of);
+std::shared_ptr<const Hosts> hosts_of(const Topology& topology) {
+  return topology.known_hosts != nullptr ? topology.known_hosts : std::make_shared<const Hosts>(topology);
+}
+
+void know_hosts(Topology& topology) { topology.known_hosts = std::make_shared<const Hosts>(topology); }
+
+std::shared_ptr<const Hosts> together(const Topology& topology) {
+  return is_nested(topology) ? hosts_of(topology) : std::make_shared<const Hosts>(topology.processors_of);
+}
+
+bool Topology::operator==(const Topology& other) const {
+  const auto of = [](const Topology& each) {
+    return std::tie(each.size, each.board, each.board_bytes, each.staging_bytes, each.network, each.oversubscribed,
+                    each.host_of, each.processors_of);
+  };
+  return of(*this) == of(other);
 }
 
 }  // namespace anello::schedule

@@ -3,6 +3,7 @@
 #include "schedule/schedule.h"
 
 #include <cstddef>
+#include <memory>
 #include <vector>
 
 namespace anello::schedule {
@@ -45,7 +46,10 @@ bool is_nested(const Topology& topology);
 // Or, instead of that, more ranks than processors, with each rank bound to some of them. Ranks that share no memory
 // count as hosts with one rank.
 bool takes_turns_bound(const Topology& topology);
+// Hosts(topology), which is shared by all who ask for the same topology if it is known there.
+std::shared_ptr<const Hosts> hosts_of(const Topology& topology);
+void know_hosts(Topology& topology);
 // The ranks of a host or, on one host, those that share processors. Requires one of the two above.
-Hosts together(const Topology& topology);
+std::shared_ptr<const Hosts> together(const Topology& topology);
 
 }  // namespace anello::schedule

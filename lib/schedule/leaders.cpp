@@ -9,7 +9,8 @@ namespace anello::schedule {
 // The lowest rank of each host, or of those that share processors, is their leader.
 // A leader reduces its ranks' vectors in rank order. Only leaders use the network, or communicate between processors.
 Schedule leaders_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
-  const Hosts hosts = together(topology);
+  const auto known = together(topology);
+  const Hosts& hosts = *known;
   const std::vector<int>& locals = hosts.ranks(hosts.of(rank));
   const Split split(call.count, 1, chunk);
   Builder steps("leaders", call, topology, rank);
@@ -184,7 +185,8 @@ Schedule leaders_alltoall(const Call& call, const Topology& topology, int rank, 
 //
 // so everything that a leader sends waits for all of its ranks and for all earlier rounds.
 Schedule leaders_barrier(const Call& call, const Topology& topology, int rank, std::size_t) {
-  const Hosts hosts = together(topology);
+  const auto known = together(topology);
+  const Hosts& hosts = *known;
   const int host = hosts.of(rank);
   const std::vector<int>& locals = hosts.ranks(host);
   Builder steps("leaders", call, topology, rank);

@@ -91,6 +91,8 @@ struct Call {
 };
 
 // The properties of the ranks' placement that all ranks know to be equal.
+class Hosts;
+
 struct Topology {
   int size = 1;
   bool board = false;             // all ranks share a board (threads or shared memory)
@@ -102,7 +104,9 @@ struct Topology {
                              // all ranks do, or no two. hosts.h
   std::vector<int> processors_of;  // by rank: the same number, below size, for those that may run on the same
                                    // processors; empty where all may, or no two
-  bool operator==(const Topology&) const = default;
+  // What Hosts(topology) is, for who makes the plans of many ranks (know_hosts); null: each plan finds it out.
+  std::shared_ptr<const Hosts> known_hosts = nullptr;
+  bool operator==(const Topology& other) const;
 };
 
 // The value of staging_bytes between processes of a host. For all ranks together it fits into the larger caches and

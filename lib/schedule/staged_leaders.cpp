@@ -65,7 +65,7 @@ class Rounds {
   Rounds(const Call& call, const Topology& topology, int rank, std::size_t chunk)
       : call_(call),
         rank_(rank),
-        groups_(together(topology)),
+        groups_(*together(topology)),
         group_(groups_.of(rank)),
         locals_(std::make_shared<const std::vector<int>>(groups_.ranks(group_))),
         leaders_(leaders_of(groups_)),

@@ -93,6 +93,12 @@ TEST_CASE("the table's first guesses") {
   CHECK(chosen(floats(Collective::reduce_scatter, (1 << 11) + 1), network(64)) == "ring");
   CHECK(chosen(floats(Collective::reduce_scatter, 1 << 10), network(512)) == "halving");
   CHECK(chosen(floats(Collective::reduce_scatter, 1), network(257)) == "ring");  // neither in pairs nor a full mesh
+  CHECK(chosen(floats(Collective::scatter, 1 << 11), network(63)) == "direct");
+  for (const int ranks : {64, 512, 4096, 65'536}) {
+    CHECK(chosen(floats(Collective::scatter, 16), network(ranks)) == "tree");
+    CHECK(chosen(floats(Collective::scatter, (1 << 11) * 8 + 1), network(ranks)) == "direct");
+  }
+  CHECK(chosen(floats(Collective::scatter, 1 << 11), network(512)) == "tree");
   CHECK(chosen(floats(Collective::allreduce, 5), meeting(1)) == "alone");
   CHECK(choose(floats(Collective::allreduce, 1 << 20), unstaged(4)).chunk == 16 * 1024);
   CHECK(choose(floats(Collective::allreduce, 1 << 20), meeting(4), {"ring", 0}).chunk ==

@@ -31,9 +31,7 @@ using schedule::Topology;
 constexpr int kSpread = 24;
 // Of all ranks together. The plans of more are not held at once.
 constexpr std::size_t kMostSteps = 4'000'000;
-constexpr std::int64_t kLookMs = 1000;    // at them, for one algorithm
-constexpr std::size_t kMostPeers = 4096;  // of a rank; nobody would run a larger mesh
-constexpr int kMostRanksAtOnce = 16'384;  // making a plan takes time in proportion to the ranks
+constexpr std::int64_t kLookMs = 1000;  // at them, for one algorithm
 
 // Of the busiest rank, in bytes.
 struct Load {
@@ -100,26 +98,27 @@ Row row_of(const Request& request, const Topology& topology, const Hosts& hosts,
   // The first host's ranks first: only some of a host's ranks may have peers on others.
   std::vector<int> some = hosts.ranks(0);
   some.resize(std::min<std::size_t>(some.size(), kSpread));
-  some.push_back(call.root);
-  some.push_back(topology.size - 1);
-  for (int i = 1; i < kSpread; ++i)
-    some.push_back(static_cast<int>(static_cast<long long>(topology.size) * i / kSpread));
+  const auto look_at = [&](int rank) {
+    if (std::find(some.begin(), some.end(), rank) == some.end()) some.push_back(rank);
+  };
+  look_at(call.root);
+  look_at(topology.size - 1);
+  for (int i = 1; i < kSpread; ++i) look_at(static_cast<int>(static_cast<long long>(topology.size) * i / kSpread));
   std::size_t most_steps = 0, steps = 0;
   const Deadline enough = Deadline::in_ms(kLookMs);
   for (const int rank : some) {
-    if (row.looked_at > 0 && (enough.passed() || row.load.peers > kMostPeers)) break;
+    if (row.looked_at > 0 && enough.passed()) break;
     ++row.looked_at;
     const Schedule own = plan_of(rank);
     steps += own.steps.size();
     most_steps = std::max(most_steps, own.steps.size());
     row.load.widen(load_of(call, hosts, topology.size, rank, own));
   }
-  const std::size_t of_all =
-      (steps - most_steps) / std::max<std::size_t>(row.looked_at - 1, 1) * static_cast<std::size_t>(topology.size) +
-      most_steps;
+  // The busiest may be the only one of its kind, such as a root.
+  const std::size_t of_others = row.looked_at > 1 ? (steps - most_steps) / (row.looked_at - 1) : most_steps;
+  const std::size_t of_all = of_others * static_cast<std::size_t>(topology.size) + most_steps;
   const schedule::Cost cost = request.cost();
-  if (row.load.peers > kMostPeers) return row;
-  if (of_all <= kMostSteps && topology.size <= kMostRanksAtOnce) {
+  if (of_all <= kMostSteps) {
     const std::vector<Schedule> plans = schedule::make_all(algorithm, call, topology, chunk);
     for (int rank = 0; rank < topology.size; ++rank) {
       row.load.widen(load_of(call, hosts, topology.size, rank, plans[static_cast<std::size_t>(rank)]));
@@ -192,8 +191,7 @@ void print(const Request& request, const Topology& topology, const Hosts& hosts,
   std::cout << "\nOf the busiest rank; \"to hosts\": the part of sent that leaves its host; *: the table's choice.\n";
   if (one_host) std::cout << "': from the plans of one host's ranks, since all hosts do the same at the same time.\n";
   if (unknown) {
-    std::cout << "-: not predicted: too many steps to simulate, and ranks that differ, or more than " << kMostPeers
-              << " connections.\n";
+    std::cout << "-: not predicted: too many steps to simulate, and ranks that differ.\n";
   }
   if (spread) std::cout << "Where plans are long, only the first host's ranks and some others are looked at.\n";
 }
@@ -202,8 +200,9 @@ void print(const Request& request, const Topology& topology, const Hosts& hosts,
 
 int scale(const Request& request) {
   const Call call = request.call();
-  const Topology topology = request.topology();
-  const Hosts hosts(topology);
+  Topology topology = request.topology();
+  schedule::know_hosts(topology);
+  const Hosts& hosts = *topology.known_hosts;
   const schedule::Wish wish = request.wish();
   const schedule::Choice chosen = schedule::choose(call, topology, wish);
   std::vector<Row> rows;
