@@ -58,7 +58,7 @@ std::vector<Supervision::Awaited> Supervision::awaited(const Operation& operatio
     const auto& receives = lane.plan->receives;
     if (lane.next_receive < receives.size() && operation.run.waits[receives[lane.next_receive]] == 0) {
       list.push_back({What::data, lane.plan->peer});
-    } else if (lane.queued) {
+    } else if (lane.queued || lane.offered > 0) {
       list.push_back({What::room, lane.plan->peer});
     }
   }

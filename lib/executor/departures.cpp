@@ -216,7 +216,7 @@ bool Route::fill_step(Flow& flow) {
         return true;
       }
     }
-    if (lane->offered > 0) continue;  // the receiver may want frames from there on
+    if (lane->offered > 0) continue;  // the receiver may ask for frames of an earlier message first
     const std::size_t left = whole - lane->sent;
     std::size_t bytes = std::min(left, endpoint_->frame_bytes());
     if (allowed < bytes + kFrameCost) {

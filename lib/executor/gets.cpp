@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 
 namespace anello::executor {
 
@@ -62,8 +63,12 @@ transport::RemoteAddress Gets::offer(const Flow& flow, Operation& send) const {
   } else {
     buffer = buffers_.find(send.input, send.bytes);
   }
-  send.given_out.at = flow.far->give_out(routes_.remote_peer(*flow.group, flow.peer), buffer,
-                                         transport::RemoteMemory::Use::gets, &send.given_out.kept);
+  try {
+    send.given_out.at = flow.far->give_out(routes_.remote_peer(*flow.group, flow.peer), buffer,
+                                           transport::RemoteMemory::Use::gets, &send.given_out.kept);
+  } catch (const std::bad_alloc&) {
+    return {};  // it can be sent, and this may be another operation's turn
+  }
   return send.given_out.at;
 }
 
@@ -173,6 +178,7 @@ Gets::Begun Gets::begin_get(Flow& flow, Operation& receive, const transport::Rem
     transfer.local = receive.shadow->device_output;
     transfer.space = receive.shadow->space();
   }
+  receive.got_into = flow.far != nullptr ? buffers_.find(receive.output, receive.bytes).spot.region : 0;
   memory_for(flow).get(transfer);
   receive.got_from = at;
   flow.group->getting.push(&receive);
@@ -208,7 +214,10 @@ std::optional<Gets::Ended> Gets::take_ended() const {
     Flow& flow = receive.group->flows.to(receive.peer);
     flow.group->getting.remove(&receive);
     ++receive.movement;
-    const bool good = ended->error == 0 && counts(flow, receive.got_from, receive.bytes);
+    // If its region's pages were exchanged meanwhile (move_region), an adapter may have stored into the old ones.
+    const bool is_there = flow.far == nullptr || goes_to_device(flow, receive) ||
+                          buffers_.find(receive.output, receive.bytes).spot.region == receive.got_into;
+    const bool good = ended->error == 0 && is_there && counts(flow, receive.got_from, receive.bytes);
     if (good && goes_to_device(flow, receive)) {
       receive.shadow->is_brought = true;
       ++flow.group->on_devices;

@@ -205,9 +205,15 @@ void Messages::have_it_sent(Flow& flow, Operation& receive, Gets::Refusal refusa
 
 bool Messages::move() {
   bool moved = gets_.work();
-  while (const std::optional<Gets::Ended> ended = gets_.take_ended()) {
+  // Then other work has its turn: a message may be as long as it likes.
+  constexpr int kPieces = 2;
+  int pieces = 0;
+  while (pieces < kPieces) {
+    const std::optional<Gets::Ended> ended = gets_.take_ended();
+    if (!ended) break;
     moved = true;
     if (ended->piece != nullptr) {
+      ++pieces;
       StepPiece& piece = *ended->piece;
       outcomes_.with_memory(*piece.of->lane->flow->group, [&] { parts_.step_gets.piece_ended(piece, ended->error); });
       continue;
@@ -216,6 +222,7 @@ bool Messages::move() {
     Flow& flow = receive.group->flows.to(receive.peer);
     ended->error == 0 ? has_got(flow, receive) : have_it_sent(flow, receive, {});
   }
+  parts_.step_gets.serve_waiting();
   return moved;
 }
 
@@ -354,7 +361,9 @@ Operation* Messages::find_cleared(Group& group, std::uint32_t number) {
   return nullptr;
 }
 
+// Gets end first: they may store into memory that a send takes back from the peers, and no adapter could go on there.
 void Messages::end_all(Group& group, const Error& error) {
+  while (Operation* operation = gets_.withdraw_any(group)) outcomes_.finish(*operation, error);
   for (Flow& flow : group.flows) {
     for (OperationFifo* list : {&flow.unsent, &flow.requested, &flow.cleared}) {
       while (Operation* operation = list->pop()) {
@@ -365,7 +374,6 @@ void Messages::end_all(Group& group, const Error& error) {
   }
   while (Operation* operation = group.messages.withdraw_any()) outcomes_.finish(*operation, error);
   while (Operation* operation = group.matched.pop()) outcomes_.finish(*operation, error);
-  while (Operation* operation = gets_.withdraw_any(group)) outcomes_.finish(*operation, error);
   group.messages.each_message([&](const Unexpected& message) {
     if (message.eager != nullptr) frames_.give_back(message.eager);
     if (message.local != nullptr) outcomes_.finish(*message.local, error);

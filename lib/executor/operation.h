@@ -49,7 +49,7 @@ struct RunLane {
   std::size_t sent = 0;            // bytes of the current message
   std::size_t received = 0;
   std::uint32_t offered = 0;  // sends before next_send whose step_rts has not been answered
-  bool by_frames = false;     // the receiver cannot get its messages
+  bool by_frames = false;     // its sends go in frames from now on: the receiver cannot get them
   bool queued = false;        // in flow->steps
   RunLane* next = nullptr;
   EarlyFrames early;
@@ -111,6 +111,7 @@ struct PeerWork {
 // Memory that peers on other hosts may get parts of; kept: as long as this lives.
 struct Lent {
   transport::RemoteMemory* memory = nullptr;
+  int peer = -1;
   transport::RemoteAddress at;
   std::shared_ptr<const void> kept;
 };
@@ -152,7 +153,7 @@ struct Operation {
   std::uint64_t digest = 0;
   std::shared_ptr<const Plan> plan;
   Run run;
-  std::vector<Lent> lent;  // for its steps' messages, each key once
+  std::vector<Lent> lent;  // for its steps' messages, to each peer each key once
 
   // On the board
   Round round = Round::none;  // the round of its next line
@@ -209,7 +210,8 @@ struct Operation {
   std::uint64_t noted = recorder::MessageLog::kNone;  // its number in the record
   std::size_t bytes = 0;                              // the bytes to move in all
   std::size_t moved = 0;
-  transport::RemoteAddress got_from;  // of a receive that gets its message
+  transport::RemoteAddress got_from;  // of a receive that gets its message,
+  std::uint64_t got_into = 0;         // and the region where an adapter stores it
   // Of a send whose message the peer may get from far; kept: null if it may not.
   struct {
     transport::RemoteAddress at;

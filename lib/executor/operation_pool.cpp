@@ -5,15 +5,17 @@
 namespace anello::executor {
 namespace {
 
-// Frees the scratch of a large call: first touch costs, but so does a process that never shrinks.
-void trim(Operation& operation) {
+// Frees the scratch of a large call: first touch costs, but so does a process that never shrinks. for_good: the call
+// is not made again.
+void trim(Operation& operation, bool for_good) {
   constexpr std::size_t kKeep = 64 * 1024 * 1024;
   for (std::vector<std::byte>* memory : {&operation.run.accumulator, &operation.staged.memory}) {
     if (memory->size() <= kKeep) continue;
     std::vector<std::byte>().swap(*memory);
     operation.run.serves.reset();
   }
-  if (operation.run.scratch.size() <= kKeep) return;
+  // A region would have to be registered with adapters again for the next call.
+  if (operation.run.scratch.size() <= kKeep || (operation.run.scratch.is_region() && !for_good)) return;
   operation.run.scratch.free();
   operation.run.serves.reset();
 }
@@ -21,7 +23,7 @@ void trim(Operation& operation) {
 }  // namespace
 
 void OperationPool::renew(Operation& operation) {
-  trim(operation);
+  trim(operation, false);
   operation.done.store(false, std::memory_order_relaxed);
   operation.state = Operation::State::idle;
   operation.error = Error();
@@ -71,7 +73,7 @@ void OperationPool::give_back(Operation* operation) {
   operation->shadow.reset();
   operation->group = nullptr;
   operation->state = Operation::State::idle;
-  trim(*operation);
+  trim(*operation, true);
   free_.push(operation);
 }
 

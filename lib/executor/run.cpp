@@ -129,7 +129,8 @@ void take_memory(Operation& operation) {
   run.ready.reserve(schedule.steps.size());
   if (schedule.lanes.empty()) operation.peer_work.next.reserve(schedule.steps.size());
   const std::size_t scratch = schedule.scratch * operation.element_bytes;
-  if (scratch > 0 && !operation.is_in_place()) run.scratch.provide(scratch, operation.group->has_far_peers);
+  const bool is_lent = operation.group->has_far_peers && scratch > kMostEagerBytes;
+  if (scratch > 0 && !operation.is_in_place()) run.scratch.provide(scratch, is_lent);
   if (schedule.accumulator > 0 &&
       run.accumulator.size() < schedule.accumulator * operation.reducer->accumulator_bytes) {
     run.accumulator.resize(schedule.accumulator * operation.reducer->accumulator_bytes);

@@ -12,6 +12,7 @@
 #include "memory/region.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 namespace anello::executor {
@@ -29,13 +30,18 @@ transport::RemoteAddress StepGets::offer(RunLane& lane, std::uint32_t step) {
   if (flow.far == nullptr || lane.by_frames || lane.sent > 0 || !flow.may_get(bytes)) return {};
   const memory::Buffer buffer = parts_.buffers.find(operation.at(operation.plan->schedule.steps[step].from), bytes);
   if (buffer.spot.region == 0) return {};
-  Lent lent{flow.far, {}, nullptr};
-  lent.at = flow.far->give_out(parts_.routes.remote_peer(*flow.group, flow.peer), buffer,
-                               transport::RemoteMemory::Use::gets, &lent.kept);
+  Lent lent{flow.far, flow.peer, {}, nullptr};
+  try {
+    operation.lent.reserve(operation.lent.size() + 1);
+    lent.at = flow.far->give_out(parts_.routes.remote_peer(*flow.group, flow.peer), buffer,
+                                 transport::RemoteMemory::Use::gets, &lent.kept);
+  } catch (const std::bad_alloc&) {
+    return {};  // frames need no memory, and this may be another operation's turn
+  }
   const transport::RemoteAddress at = lent.at;
   if (!at) return {};
   const auto known = std::find_if(operation.lent.begin(), operation.lent.end(), [&](const Lent& each) {
-    return each.memory == lent.memory && each.at.key == at.key;
+    return each.memory == lent.memory && each.peer == lent.peer && each.at.key == at.key;
   });
   if (known != operation.lent.end()) {
     *known = std::move(lent);
@@ -98,7 +104,8 @@ void StepGets::begin(RunLane& lane, const transport::RemoteAddress& from) {
   }
   const std::size_t bytes = message_bytes(operation, lane.plan->receives[lane.next_receive]);
   std::byte* const place = landing(lane);
-  const bool is_direct = place != nullptr && parts_.buffers.find(place, bytes).spot.region != 0;
+  const std::uint64_t region = place != nullptr ? parts_.buffers.find(place, bytes).spot.region : 0;
+  const bool is_direct = region != 0;
   const bool is_combined_here = parts_.steps.is_immediate() && operation.element_bytes <= kPieceBytes;
   const bool is_ready =
       flow.far->prepare(parts_.routes.remote_peer(group, flow.peer), from.key) == transport::RemoteMemory::State::ready;
@@ -114,6 +121,7 @@ void StepGets::begin(RunLane& lane, const transport::RemoteAddress& from) {
   get.lane = &lane;
   get.from = from;
   get.into = is_direct ? place : nullptr;
+  get.region = region;
   get.bytes = bytes;
   lane.get = &get;
   post(get);
@@ -156,7 +164,6 @@ void StepGets::post(StepGet& get) {
   });
 }
 
-// Those that wait for a slot go on, as far as there are some.
 void StepGets::serve_waiting() {
   for (std::size_t count = waiting_.size(); count > 0 && !free_slots_.empty() && !waiting_.empty(); --count) {
     StepGet& next = *waiting_.front();
@@ -169,11 +176,12 @@ void StepGets::piece_ended(StepPiece& piece, int error) {
   StepGet& get = *piece.of;
   RunLane& lane = *get.lane;
   Operation& operation = *lane.operation;
-  if (error != 0) {
+  // If the region's pages were exchanged meanwhile (move_region), the adapter may have stored into the old ones.
+  const bool is_lost = get.into != nullptr && parts_.buffers.find(get.into, get.bytes).spot.region != get.region;
+  if (error != 0 || is_lost) {
     close(get);
     have_it_sent(lane);
-    resume_early(lane);
-    return serve_waiting();
+    return resume_early(lane);
   }
   piece.here = true;
   take_in(get);
@@ -188,7 +196,6 @@ void StepGets::piece_ended(StepPiece& piece, int error) {
   } else if (get.under_way == 0) {
     waiting_.push_back(&get);
   }
-  serve_waiting();
 }
 
 // Stores or combines the pieces that are here, in their order.
@@ -238,12 +245,15 @@ void StepGets::close(StepGet& get) {
   free_.push_back(&get);
 }
 
-void StepGets::end(Operation& operation, bool with_error) {
-  if (with_error && operation.state == Operation::State::active) {
-    for (RunLane& lane : operation.run.lanes) {
-      if (lane.get != nullptr) close(*lane.get);
-    }
+void StepGets::close_all(Operation& operation) {
+  if (operation.state != Operation::State::active) return;
+  for (RunLane& lane : operation.run.lanes) {
+    if (lane.get != nullptr) close(*lane.get);
   }
+}
+
+void StepGets::end(Operation& operation, bool with_error) {
+  if (with_error) close_all(operation);
   for (const Lent& each : operation.lent) {
     if (with_error) each.memory->take_back(each.at);
   }

@@ -40,6 +40,7 @@ struct StepGet {
   RunLane* lane = nullptr;
   transport::RemoteAddress from;
   std::byte* into = nullptr;  // null: by slots
+  std::uint64_t region = 0;   // where `into` lies
   std::size_t bytes = 0;
   std::size_t posted = 0;
   std::array<StepPiece, kDepth> pieces;  // a ring
@@ -56,7 +57,7 @@ class StepGets {
 
   // ---- The sender's side ----
   // The address from which the receiver may get the lane's next message, until the operation ends; empty: it goes in
-  // frames. Throws std::bad_alloc.
+  // frames.
   transport::RemoteAddress offer(RunLane& lane, std::uint32_t step);
   void answered(Flow& flow, const transport::FrameHeader& header);
 
@@ -69,7 +70,13 @@ class StepGets {
   }
   void piece_ended(StepPiece& piece, int error);
 
-  // The operation ends: no adapter reaches its memory by its steps any more. with_error: some may do so now.
+  // Those that wait for a slot go on, as far as there are some. Operations that end give back theirs, too.
+  void serve_waiting();
+
+  // ---- Ends ----
+  // This rank's adapter stores nothing more for the operation, which has failed.
+  void close_all(Operation& operation);
+  // The operation ends. with_error: as close_all, and peers' adapters load nothing more of what it has lent.
   void end(Operation& operation, bool with_error);
 
  private:
@@ -80,7 +87,6 @@ class StepGets {
 
   static transport::RemoteMemory& memory_of(const StepGet& get);
   void post(StepGet& get);
-  void serve_waiting();
   void take_in(StepGet& get);
   void have_it_sent(RunLane& lane);
   void answer(RunLane& lane, Answer answer, std::size_t from_byte);

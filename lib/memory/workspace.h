@@ -15,6 +15,7 @@ class Workspace {
 
   std::byte* data() { return region_ != nullptr ? region_ : plain_.data(); }
   std::size_t size() const { return region_ != nullptr ? region_bytes_ : plain_.size(); }
+  bool is_region() const { return region_ != nullptr; }
   // At least so many bytes, whose contents are undefined. in_region: if there can be a region. Throws std::bad_alloc.
   void provide(std::size_t bytes, bool in_region);
   void free();

@@ -101,6 +101,8 @@ void Context::end_all(Group& group, const Error& error) {
     frames_.give_back_all(flow.early);
   }
   rounds_.forget_lines(group);
+  // Before anything is taken back from peers: this rank's gets may store into the same memory.
+  group.window.each([this](Operation& each) { step_gets_.close_all(each); });
   shadows_.end_all(group, error);
   stream_calls_.end_messages(group, error);
   messages_.end_all(group, error);
