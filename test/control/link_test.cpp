@@ -123,10 +123,7 @@ TEST_CASE("a control frame that was changed, repeated, left out or put in on the
   Changed changed(service);
   std::vector<std::string> wrong;
   std::atomic<bool> done{false};
-  // GCC 12 takes no braces in a coroutine's full expressions.
-  const std::vector<int> first(1, 5), none;
-  std::vector<int> both = first;
-  both.push_back(6);
+  const std::vector<int> first{5}, both{5, 6}, none;
   const auto must = [&](const std::pair<std::vector<int>, int>& got, const std::vector<int>& numbers, int code,
                         const std::string& what) {
     if (got.first != numbers || got.second != code) wrong.push_back(what + ": error " + std::to_string(got.second));

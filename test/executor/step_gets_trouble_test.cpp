@@ -102,8 +102,8 @@ TEST_CASE("a rank whose messages a peer does not get names that peer when its de
     while (there < 2) std::this_thread::yield();
     Buffer buffer(true);
     buffer.fill(rank);
-    const Error mine = me.finish(
-        me.allreduce(buffer.data(), kCount, "tree", kCount, apart.get(), rank == 1 ? 500 : 20'000));
+    const Error mine =
+        me.finish(me.allreduce(buffer.data(), kCount, "tree", kCount, apart.get(), rank == 1 ? 500 : 20'000));
     if (rank == 1) error = mine;
     me.context().remove_group(*apart);
   });
