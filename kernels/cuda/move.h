@@ -87,7 +87,8 @@ class Mover {
     for (int i = 0; i < count; ++i) {
       const Wide value = widened(in.items[i]);
       out.items[i] = narrowed<To>(multiplies ? value * by : value);
-      special |= is_special(value) | is_special(widened(out.items[i]));
+      special |= is_special(value);
+      special |= is_special(widened(out.items[i]));
     }
     *reinterpret_cast<Packet<To, count>*>(arguments.to + at * sizeof(To)) = out;
     return special;

@@ -44,22 +44,22 @@ std::string shortened(const std::string& text) {
   return text.size() <= kMost ? text : text.substr(0, kMost) + " ..";
 }
 
-constexpr const char* kName = "settings";
+constexpr const char* kSettings = "settings";
 constexpr const char* kNoJob = "Every job of this shell fails when it creates its first communicator.";
 
 // A finding that is ok: there is no secret's file, or it can be used.
 Finding secret_file() {
   const std::string& path = anello::Config::get().secret_file;
   struct stat about {};
-  if (path.empty()) return ok(kName, "");
+  if (path.empty()) return ok(kSettings, "");
   const std::string value = "ANELLO_SECRET_FILE=" + path;
   if (stat(path.c_str(), &about) != 0 || access(path.c_str(), R_OK) != 0) {
-    return problem(kName, value + ": " + strerror(errno), kNoJob,
+    return problem(kSettings, value + ": " + strerror(errno), kNoJob,
                    "(umask 077; head -c 32 /dev/urandom > " + path + ")        and copy it to all hosts");
   }
   if ((about.st_mode & 077) != 0)
-    return problem(kName, value + ": others may read or write it", kNoJob, "chmod 600 " + path);
-  return ok(kName, "");
+    return problem(kSettings, value + ": others may read or write it", kNoJob, "chmod 600 " + path);
+  return ok(kSettings, "");
 }
 
 }  // namespace
@@ -70,18 +70,19 @@ Finding settings() {
   const std::string error = wrong.empty() ? try_to_create() : wrong.front();
   if (!error.empty()) {
     const std::string name = named_in(error);
-    return problem(kName, shortened(error), kNoJob,
+    return problem(kSettings, shortened(error), kNoJob,
                    name.empty() ? "env | grep ANELLO_        and unset the variable that is meant" : "unset " + name);
   }
   if (Finding secret = secret_file(); secret.verdict != shared::Verdict::ok) return secret;
   if (!unknown.empty()) {
-    return warning(kName, unknown.front(), "The variable changes nothing.",
+    return warning(kSettings, unknown.front(), "The variable changes nothing.",
                    "unset " + unknown.front().substr(0, unknown.front().find(' ')));
   }
   int count = 0;
   for (char** each = environ; *each != nullptr; ++each) count += strncmp(*each, "ANELLO_", 7) == 0 ? 1 : 0;
-  if (count == 0) return ok(kName, "no variable of Anello is set");
-  return ok(kName, std::to_string(count) + (count == 1 ? " variable" : " variables") + " of Anello, all understood");
+  if (count == 0) return ok(kSettings, "no variable of Anello is set");
+  return ok(kSettings,
+            std::to_string(count) + (count == 1 ? " variable" : " variables") + " of Anello, all understood");
 }
 
 Finding transports() {
