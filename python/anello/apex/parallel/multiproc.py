@@ -14,6 +14,8 @@ import subprocess
 import sys
 import time
 
+_TO_END_S = 10  # for a rank that is told to end
+
 
 def main(arguments=None):
     words = list(sys.argv[1:] if arguments is None else arguments)
@@ -25,8 +27,10 @@ def main(arguments=None):
     size = _devices() if size is None else _positive(size)
     if not words:
         raise SystemExit("multiproc: there is no script to start")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # by way of ending the ranks
-    return _run(words, size)
+    told = []
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, lambda number, _: told.append(number))
+    return _run(words, size, told)
 
 
 def _take_option(words, name):
@@ -56,7 +60,7 @@ def _devices():
     return count
 
 
-def _run(words, size):
+def _run(words, size, told):
     around = {"WORLD_SIZE": str(size), "LOCAL_WORLD_SIZE": str(size)}
     if "MASTER_PORT" not in os.environ:
         with socket.socket() as free:
@@ -74,20 +78,28 @@ def _run(words, size):
             own = {**os.environ, **around, "RANK": str(rank), "LOCAL_RANK": str(rank)}
             errors = subprocess.STDOUT if output else None
             workers.append(subprocess.Popen(command, env=own, stdout=output, stderr=errors))
-        return _wait(workers)
+        return _wait(workers, told)
     finally:
         for each in workers:
             if each.poll() is None:
                 each.terminate()
         for each in workers:
-            each.wait()
+            try:
+                each.wait(_TO_END_S)
+            except subprocess.TimeoutExpired:
+                each.kill()
+                each.wait()
         for each in logs:
             each.close()
 
 
-def _wait(workers):
-    """Waits for all, or until one fails; returns the exit status."""
-    while True:
+def _wait(workers, told):
+    """Waits for all, or until one fails or this process is told to end; returns the exit status.
+
+    What a signal's handler raised here could leave a lock of subprocess held, and the wait for the ranks would never
+    end: so it only notes the signal.
+    """
+    while not told:
         codes = [each.poll() for each in workers]
         for rank, code in enumerate(codes):
             if code:
@@ -97,6 +109,7 @@ def _wait(workers):
         if None not in codes:
             return 0
         time.sleep(0.05)
+    return 128 + told[0]
 
 
 if __name__ == "__main__":
