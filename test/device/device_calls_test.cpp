@@ -81,29 +81,29 @@ TEST_CASE("a device that cannot copy ends the communicator, and its rank is name
     std::size_t count;
   };
   // A small copy to the device goes another way than a large one.
-  for (const auto& [call, count] :
+  for (const Copy& each :
        {Copy{"cuMemcpyDtoHAsync_v2", 1000}, {"cuMemcpy2DAsync_v2", 1000}, {"cuMemcpyHtoDAsync_v2", 10'000}}) {
-    INFO(call);
+    INFO(each.call);
     std::atomic<int> ready{0};
-    CHECK(run_ranks(2, "inproc", [&, call = call, count = count](const Rank& me) {
-            const OnDevice buffer(count, 1);
+    CHECK(run_ranks(2, "inproc", [&](const Rank& me) {
+            const OnDevice buffer(each.count, 1);
             ++ready;
             wait_for(me, ready, 2);
             // Rank 1's own buffer is on the host: only rank 0 needs the copy.
-            std::vector<float> host(count, 1);
-            if (me.rank == 0) fail_device_call(call, 719);
+            std::vector<float> host(each.count, 1);
+            if (me.rank == 0) fail_device_call(each.call, 719);
             ++ready;
             wait_for(me, ready, 4);
             anello_result_t result = ANELLO_OK;
             for (int round = 0; round < 3 && result == ANELLO_OK; ++round)
-              result = anello_allreduce(ANELLO_IN_PLACE, me.rank == 0 ? buffer.data() : host.data(), count,
+              result = anello_allreduce(ANELLO_IN_PLACE, me.rank == 0 ? buffer.data() : host.data(), each.count,
                                         ANELLO_FLOAT32, ANELLO_SUM, me.comm);
             if (result == ANELLO_OK) me.report.wrong("rank ", me.rank, " heard nothing of it");
             says(me, "(719)");
             says(me, "rank 0 (host");
             ++ready;
             wait_for(me, ready, 6);
-            if (me.rank == 0) fail_device_call(call, 0);
+            if (me.rank == 0) fail_device_call(each.call, 0);
           }) == "");
   }
 }

@@ -15,24 +15,25 @@ TEST_CASE("factors before and after, and other operations") {
     double before, after;
   };
   for (const int views : {0, 1}) {
-    for (const auto [op, before, after] :
-         {Case{ANELLO_SUM, 1, 1}, Case{ANELLO_SUM, 0.25, 1}, Case{ANELLO_SUM, 0.5, 0.125}, Case{ANELLO_AVG, 1, 4},
-          Case{ANELLO_MIN, 1, 1}, Case{ANELLO_MAX, -1, 2}}) {
-      CHECK(run_ranks(2, "shm", [&, op = op, before = before, after = after](const Rank& rank) {
+    for (const Case& each : {Case{ANELLO_SUM, 1, 1}, Case{ANELLO_SUM, 0.25, 1}, Case{ANELLO_SUM, 0.5, 0.125},
+                             Case{ANELLO_AVG, 1, 4}, Case{ANELLO_MIN, 1, 1}, Case{ANELLO_MAX, -1, 2}}) {
+      CHECK(run_ranks(2, "shm", [&](const Rank& rank) {
               Model model(rank);
               anello_gradient_sync_config_t config = small_buckets();
-              config.op = op;
-              config.prescale = before;
-              config.postscale = after;
+              config.op = each.op;
+              config.prescale = each.before;
+              config.postscale = each.after;
               config.views = views;
               model.ok(model.create(config), "create");
               for (int step = 0; step < 3; ++step) {
                 model.step(step);
-                model.expect(anello_op_name(op), [&](std::size_t i, std::size_t e) {
-                  const float a = gradient_of(0, i, e, step) * float(before),
-                              b = gradient_of(1, i, e, step) * float(before);
-                  const float combined = op == ANELLO_MIN ? std::min(a, b) : op == ANELLO_MAX ? std::max(a, b) : a + b;
-                  return (op == ANELLO_AVG ? combined / 2 : combined) * float(after);
+                model.expect(anello_op_name(each.op), [&](std::size_t i, std::size_t e) {
+                  const float a = gradient_of(0, i, e, step) * float(each.before),
+                              b = gradient_of(1, i, e, step) * float(each.before);
+                  const float combined = each.op == ANELLO_MIN   ? std::min(a, b)
+                                         : each.op == ANELLO_MAX ? std::max(a, b)
+                                                                 : a + b;
+                  return (each.op == ANELLO_AVG ? combined / 2 : combined) * float(each.after);
                 });
               }
             }) == "");
@@ -148,11 +149,12 @@ TEST_CASE("flush says that no gradient will come any more, and what has come is 
 }
 
 TEST_CASE("16 bits on the wire: a sum is rounded once, not at each rank") {
-  for (const auto& [wire, most] : {std::pair{ANELLO_BFLOAT16, 256.0f}, std::pair{ANELLO_FLOAT16, 2048.0f}}) {
-    CHECK(run_ranks(4, "shm", [&, wire = wire, most = most](const Rank& rank) {
+  for (const auto& each : {std::pair{ANELLO_BFLOAT16, 256.0f}, std::pair{ANELLO_FLOAT16, 2048.0f}}) {
+    const float most = each.second;
+    CHECK(run_ranks(4, "shm", [&](const Rank& rank) {
             Model model(rank, {700, 20000});
             anello_gradient_sync_config_t config = small_buckets();
-            config.wire = wire;
+            config.wire = each.first;
             config.op = ANELLO_SUM;
             model.ok(model.create(config), "create");
             model.begin();

@@ -204,15 +204,15 @@ TEST_CASE("copies are counted: each gradient in and out, with views none") {
     double prescale;
     std::uint64_t copies;
   };
-  for (const auto [views, wire, prescale, copies] :
+  for (const Case& each :
        {Case{0, ANELLO_FLOAT32, 1, 2}, Case{0, ANELLO_FLOAT32, 0.5, 2}, Case{1, ANELLO_FLOAT32, 1, 0},
         Case{1, ANELLO_FLOAT32, 0.5, 0}, Case{0, ANELLO_BFLOAT16, 1, 2}, Case{1, ANELLO_BFLOAT16, 1, 2}}) {
-    CHECK(run_ranks(2, "shm", [&, views = views, wire = wire, prescale = prescale, copies = copies](const Rank& rank) {
+    CHECK(run_ranks(2, "shm", [&](const Rank& rank) {
             Model model(rank);
             anello_gradient_sync_config_t config = small_buckets();
-            config.views = views;
-            config.wire = wire;
-            config.prescale = prescale;
+            config.views = each.views;
+            config.wire = each.wire;
+            config.prescale = each.prescale;
             config.check_overflow = 1;
             model.ok(model.create(config), "create");
             std::uint64_t bytes = 0;
@@ -221,7 +221,7 @@ TEST_CASE("copies are counted: each gradient in and out, with views none") {
             anello_gradient_sync_statistics_t statistics = ANELLO_GRADIENT_SYNC_STATISTICS_INITIALIZER;
             model.ok(anello_gradient_sync_query(model.sync, &statistics), "query");
             model.require(
-                statistics.copied_bytes == 3 * copies * bytes,
+                statistics.copied_bytes == 3 * each.copies * bytes,
                 "copied " + std::to_string(statistics.copied_bytes) + " bytes of " + std::to_string(bytes) + " a step");
           }) == "");
   }
