@@ -208,8 +208,8 @@ bool Route::fill_step(Flow& flow) {
     const std::size_t allowed = free > reserved ? free - reserved : 0;
     const std::uint32_t step = lane->plan->sends[lane->next_send];
     const std::size_t whole = message_bytes(operation, step);
-    if (allowed >= kAddressBytes + kFrameCost) {
-      if (const transport::RemoteAddress at = parts_.step_gets.offer(*lane, step)) {
+    if (flow.far != nullptr && allowed >= kAddressBytes + kFrameCost) {
+      if (const transport::RemoteAddress at = parts_.step_gets.offer(*lane, step, whole)) {
         fill_step_header(*lane, FrameKind::step_rts, whole, kAddressBytes);
         leaving_address_ = at;
         leaving_.payload = reinterpret_cast<const std::byte*>(&leaving_address_);

@@ -193,6 +193,11 @@ bool Gets::get_now(Flow& flow, const transport::RemoteAddress& at, std::byte* in
   return copy_now(flow, at, into, bytes);
 }
 
+Error Gets::shares_no_memory(const control::Job& job, int world) {
+  return Error(ANELLO_ERR_CORRUPT,
+               job.describe(world) + " sent the address of a message, and shares no memory with this rank", world);
+}
+
 // A piece that this rank's processor moves goes without the lock: other threads post meanwhile.
 bool Gets::work() const {
   bool moved = false;

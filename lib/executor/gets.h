@@ -50,6 +50,8 @@ class Gets {
   static void pause(Flow& flow, std::size_t bytes, std::uint32_t messages);
 
   // ---- The receiver's side ----
+  // The error of a rank that has sent the address of a message, though nothing of it can be reached.
+  static Error shares_no_memory(const control::Job& job, int world);
   enum class Begun { done, pending, refused };
   struct Refusal {
     Answer answer = Answer::send;

@@ -297,13 +297,7 @@ void Messages::on_rts(Flow& flow, const transport::FrameHeader& header, const tr
   message.bytes = std::size_t(header.argument);
   message.number = header.sequence;
   if (has_address(header) && (message.is_on_device ? !group.board : flow.least_got == SIZE_MAX)) {
-    const int world = group.ranks[std::size_t(flow.peer)];
-    outcomes_.fail(
-        group,
-        Error(ANELLO_ERR_CORRUPT,
-              job_.describe(world) + " sent the address of a message, and shares no memory with this rank", world),
-        true);
-    return;
+    return outcomes_.fail(group, Gets::shares_no_memory(job_, group.ranks[std::size_t(flow.peer)]), true);
   }
   if (group.messages.messages() >= kMaxUnexpected) {
     outcomes_.fail(group,

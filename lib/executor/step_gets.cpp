@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "executor/activity.h"
+#include "executor/gets.h"
 #include "executor/group.h"
 #include "executor/outcomes.h"
 #include "executor/routes.h"
@@ -23,11 +24,10 @@ StepGets::~StepGets() {
 
 // ---- The sender's side ----
 
-transport::RemoteAddress StepGets::offer(RunLane& lane, std::uint32_t step) {
+transport::RemoteAddress StepGets::offer(RunLane& lane, std::uint32_t step, std::size_t bytes) {
   Flow& flow = *lane.flow;
   Operation& operation = *lane.operation;
-  const std::size_t bytes = message_bytes(operation, step);
-  if (flow.far == nullptr || lane.by_frames || lane.sent > 0 || !flow.may_get(bytes)) return {};
+  if (lane.by_frames || lane.sent > 0 || !flow.may_get(bytes)) return {};
   const memory::Buffer buffer = parts_.buffers.find(operation.at(operation.plan->schedule.steps[step].from), bytes);
   if (buffer.spot.region == 0) return {};
   Lent lent{flow.far, flow.peer, {}, nullptr};

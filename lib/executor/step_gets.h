@@ -56,9 +56,9 @@ class StepGets {
   StepGets& operator=(const StepGets&) = delete;
 
   // ---- The sender's side ----
-  // The address from which the receiver may get the lane's next message, until the operation ends; empty: it goes in
-  // frames.
-  transport::RemoteAddress offer(RunLane& lane, std::uint32_t step);
+  // The address from which the receiver may get the lane's next message, of `bytes` bytes, until the operation ends.
+  // Empty: it goes in frames. Requires: only adapters reach the peer (Flow::far).
+  transport::RemoteAddress offer(RunLane& lane, std::uint32_t step, std::size_t bytes);
   void answered(Flow& flow, const transport::FrameHeader& header);
 
   // ---- The receiver's side ----

@@ -1,7 +1,7 @@
 #pragma once
 // Remote memory between threads that stand for hosts: what an adapter would do, the fake device's copies do.
 #include "support/device_memory.h"
-#include "transports/remote_memory.h"
+#include "transports/adapter_memory.h"
 
 #include <atomic>
 #include <cerrno>
@@ -19,11 +19,10 @@ struct FarFaults {
   bool gets = true;  // else each get ends with an error, after it has stored some bytes
 };
 
-class FarMemory final : public transport::RemoteMemory {
+class FarMemory final : public AdapterMemory {
  public:
   explicit FarMemory(FarFaults faults) : faults_(faults) {}
 
-  bool is_far() const override { return true; }
   bool reaches_on_device(const memory::Buffer&) override { return faults_.reaches_devices; }
   // The key tells whether the address is a device's.
   transport::RemoteAddress give_out(const transport::RemotePeer&, const memory::Buffer& buffer, Use,
@@ -34,13 +33,6 @@ class FarMemory final : public transport::RemoteMemory {
     ++(is_on_device ? given_on_device : given_on_host);
     return {reinterpret_cast<std::uintptr_t>(buffer.at), is_on_device ? kDevice : kHost, 0};
   }
-  State prepare(const transport::RemotePeer&, std::uint64_t) override { return State::ready; }
-  std::byte* map(const transport::RemotePeer&, const transport::RemoteAddress&, std::size_t,
-                 std::shared_ptr<const void>*) override {
-    return nullptr;
-  }
-  int get_now(const transport::Transfer&) override { return ENOTSUP; }
-  int put_now(const transport::Transfer&) override { return ENOTSUP; }
   void get(const transport::Transfer& transfer) override {
     const bool is_to_device = transfer.space.kind == memory::Space::Kind::device;
     ++(is_to_device ? got_to_device : got_to_host);
@@ -58,7 +50,6 @@ class FarMemory final : public transport::RemoteMemory {
     }
     ended_.push_back({transfer.token, faults_.gets ? 0 : EIO});
   }
-  void put(const transport::Transfer& transfer) override { ended_.push_back({transfer.token, ENOTSUP}); }
   std::optional<transport::Transferred> poll() override {
     if (ended_.empty()) return std::nullopt;
     const transport::Transferred first = ended_.front();

@@ -2,7 +2,7 @@
 // Remote memory between threads that stand for hosts. A get moves its bytes only when it ends, and fails if the owner
 // has taken the memory back by then.
 #include "memory/region.h"
-#include "transports/remote_memory.h"
+#include "transports/adapter_memory.h"
 
 #include <cerrno>
 #include <cstring>
@@ -19,13 +19,12 @@ struct LentKeys {
   std::set<std::uint64_t> valid;
 };
 
-class LentMemory final : public transport::RemoteMemory {
+class LentMemory final : public AdapterMemory {
  public:
   static constexpr int kNever = 1 << 30;
   // delay_polls: a get ends that many polls after it has begun.
   LentMemory(LentKeys& keys, int delay_polls) : keys_(keys), delay_polls_(delay_polls) {}
 
-  bool is_far() const override { return true; }
   transport::RemoteAddress give_out(const transport::RemotePeer&, const memory::Buffer& buffer, Use,
                                     std::shared_ptr<const void>* kept) override {
     if (buffer.spot.region == 0) return {};
@@ -39,18 +38,10 @@ class LentMemory final : public transport::RemoteMemory {
     keys_.valid.erase(at.key);
     ++taken_back;
   }
-  State prepare(const transport::RemotePeer&, std::uint64_t) override { return State::ready; }
-  std::byte* map(const transport::RemotePeer&, const transport::RemoteAddress&, std::size_t,
-                 std::shared_ptr<const void>*) override {
-    return nullptr;
-  }
-  int get_now(const transport::Transfer&) override { return ENOTSUP; }
-  int put_now(const transport::Transfer&) override { return ENOTSUP; }
   void get(const transport::Transfer& transfer) override {
     pending_.push_back({transfer, delay_polls_});
     most_pending = std::max(most_pending, pending_.size());
   }
-  void put(const transport::Transfer& transfer) override { pending_.push_back({transfer, delay_polls_}); }
   std::optional<transport::Transferred> poll() override {
     if (pending_.empty() || pending_.front().polls-- > 0) return std::nullopt;
     const transport::Transfer transfer = pending_.front().transfer;

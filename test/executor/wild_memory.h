@@ -8,7 +8,7 @@
 
 namespace anello::test {
 
-class WildMemory final : public transport::RemoteMemory {
+class WildMemory final : public AdapterMemory {
  public:
   // In percent.
   struct Ways {
@@ -20,7 +20,6 @@ class WildMemory final : public transport::RemoteMemory {
   WildMemory(LentKeys& keys, unsigned seed) : WildMemory(keys, seed, Ways()) {}
   WildMemory(LentKeys& keys, unsigned seed, const Ways& ways) : keys_(keys), random_(seed), ways_(ways) {}
 
-  bool is_far() const override { return true; }
   transport::RemoteAddress give_out(const transport::RemotePeer&, const memory::Buffer& buffer, Use,
                                     std::shared_ptr<const void>* kept) override {
     if (buffer.spot.region == 0 || happens(ways_.refuse)) return {};
@@ -40,18 +39,11 @@ class WildMemory final : public transport::RemoteMemory {
   State prepare(const transport::RemotePeer&, std::uint64_t) override {
     return happens(ways_.not_ready) ? State::asked : State::ready;
   }
-  std::byte* map(const transport::RemotePeer&, const transport::RemoteAddress&, std::size_t,
-                 std::shared_ptr<const void>*) override {
-    return nullptr;
-  }
-  int get_now(const transport::Transfer&) override { return ENOTSUP; }
-  int put_now(const transport::Transfer&) override { return ENOTSUP; }
   void get(const transport::Transfer& transfer) override {
     for (const transport::Transfer& each : pending_) is_token_doubled |= each.token == transfer.token;
     pending_.push_back(transfer);
     regions_.push_back(memory::find_region(transfer.local, transfer.bytes).region);
   }
-  void put(const transport::Transfer& transfer) override { get(transfer); }
   std::optional<transport::Transferred> poll() override {
     if (held || pending_.empty() || happens(ways_.idle)) return std::nullopt;
     const auto at = std::ptrdiff_t(random_() % pending_.size());

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "fuzz/input.h"
 #include "memory/region.h"
+#include "transports/adapter_memory.h"
 
 #include <cerrno>
 #include <cstdlib>
@@ -42,9 +43,8 @@ ScriptedFrame frame_of(fuzz::Input& input, std::uint64_t digest, std::uint64_t f
 }
 
 // Of a peer on another host. Each get there fails.
-class NoMemory final : public transport::RemoteMemory {
+class NoMemory final : public AdapterMemory {
  public:
-  bool is_far() const override { return true; }
   transport::RemoteAddress give_out(const transport::RemotePeer&, const memory::Buffer& buffer, Use,
                                     std::shared_ptr<const void>* kept) override {
     *kept = std::make_shared<int>(0);
@@ -53,14 +53,7 @@ class NoMemory final : public transport::RemoteMemory {
   State prepare(const transport::RemotePeer&, std::uint64_t key) override {
     return key % 2 == 0 ? State::ready : State::refused;
   }
-  std::byte* map(const transport::RemotePeer&, const transport::RemoteAddress&, std::size_t,
-                 std::shared_ptr<const void>*) override {
-    return nullptr;
-  }
-  int get_now(const transport::Transfer&) override { return ENOTSUP; }
-  int put_now(const transport::Transfer&) override { return ENOTSUP; }
   void get(const transport::Transfer& transfer) override { ended_.push_back({transfer.token, EIO}); }
-  void put(const transport::Transfer& transfer) override { ended_.push_back({transfer.token, EIO}); }
   std::optional<transport::Transferred> poll() override {
     if (ended_.empty()) return std::nullopt;
     const transport::Transferred last = ended_.back();
