@@ -22,7 +22,8 @@ class Words(unittest.TestCase):
         self.assertIn("tools/distribution trixie", done.stdout)
 
     def test_what_is_no_distribution_or_compiler_is_refused_before_anything_is_made(self):
-        for words in ([], ["../x"], ["trixie", "--compiler", "icc"], ["trixie", "--compiler", "g++;true"], ["--bogus"]):
+        for words in ([], ["../x"], ["trixie", "--compiler", "icc"], ["trixie", "--compiler", "g++;true"], ["--bogus"],
+                      ["trixie", "--meson", "new"], ["trixie", "--meson", "1.0; true"]):
             with self.subTest(words=words):
                 done = distribution(*words)
                 self.assertEqual((done.returncode, done.stdout), (2, ""))
