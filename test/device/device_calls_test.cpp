@@ -189,7 +189,6 @@ TEST_CASE("a short message leaves the rest of a buffer on a device as it is") {
 }
 
 TEST_CASE("calls on a device go on while no rank waits for them") {
-  std::atomic<int> ready{0};
   CHECK(run_ranks(2, "shm", [&](const Rank& me) {
           const OnDevice buffer(100'000, float(me.rank + 1));
           int descriptor = -1;

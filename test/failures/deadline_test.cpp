@@ -238,27 +238,27 @@ TEST_CASE("a rank that does not come is named when the deadline passes") {
 
 TEST_CASE("a rank that does not run is named by who waits for one that waits for it") {
   const std::string transport = GENERATE("shm", "tcp");
-  const int stopped = GENERATE(1, 0);  // 0 is the one that passes questions and answers on
-  const int waiting = 1 - stopped;
-  INFO(transport << ", rank " << stopped << " is stopped");
-  Ranks job(3, "behind", transport, {{"stopped", std::to_string(stopped)}});
+  const int quiet = GENERATE(1, 0);  // 0 is the one that passes questions and answers on
+  const int waiting = 1 - quiet;
+  INFO(transport << ", rank " << quiet << " is stopped");
+  Ranks job(3, "behind", transport, {{"stopped", std::to_string(quiet)}});
   job.expect_all("running");
-  job.signal(stopped, SIGSTOP);
+  job.signal(quiet, SIGSTOP);
   for (int rank = 0; rank < 3; ++rank) job.tell(rank, "go on");
   for (const int rank : {waiting, 2}) {
     const Line line = job.expect(rank, "result");
     INFO("rank " << rank << ": " << line.text);
     CHECK(line.begins("result ANELLO_ERR_TIMEOUT"));
     CHECK(line.has("it waits for data from rank 2 (host"));
-    CHECK(line.has("; rank " + std::to_string(stopped) + " (host"));
+    CHECK(line.has("; rank " + std::to_string(quiet) + " (host"));
     CHECK(line.has(", which is stopped by a signal or a debugger, not answering"));
     CHECK(line.has("; rank 2 (host"));
     CHECK(line.has(" not having come to this operation"));
   }
-  job.signal(stopped, SIGCONT);
+  job.signal(quiet, SIGCONT);
   // Its part of the reduce is to send; it may be gone before it hears more.
-  job.expect(stopped, "result");
-  job.expect(stopped, "destroyed");
+  job.expect(quiet, "result");
+  job.expect(quiet, "destroyed");
   for (const int rank : {waiting, 2}) job.expect(rank, "destroyed ANELLO_ERR_TIMEOUT");
   job.finish();
 }

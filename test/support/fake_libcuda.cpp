@@ -12,10 +12,10 @@ using anello::kernels::cuda::MemoryProperties, anello::kernels::cuda::RowsToDevi
 using anello::testing::fake_driver;
 
 // Resolved when somebody looks the name up, long after this library has been initialised.
-#define ANELLO_CUDA_CALL(field, name, parameters)                                           \
-  extern "C" {                                                                              \
-  [[maybe_unused]] static int(*resolve_##name()) parameters { return fake_driver().field; } \
-  __attribute__((ifunc("resolve_" #name), visibility("default"))) int name parameters;      \
+#define ANELLO_CUDA_CALL(field, name, parameters)                                      \
+  extern "C" {                                                                         \
+  int(*resolve_##name()) parameters { return fake_driver().field; }                    \
+  __attribute__((ifunc("resolve_" #name), visibility("default"))) int name parameters; \
   }
 #include "kernels/cuda/driver.def"
 #undef ANELLO_CUDA_CALL
