@@ -19,6 +19,22 @@ std::string own_folder() {
   return path.substr(0, path.rfind('/') + 1);
 }
 
+const ImageTable& find_images() {
+  const std::string beside = own_folder() + kLibrary;
+  try {
+    return load_images(beside);
+  } catch (const Error& missing) {
+    if (missing.code() == ANELLO_ERR_VERSION) throw;
+    try {
+      return load_images(kLibrary);
+    } catch (const Error& last) {
+      throw Error(last.code(),
+                  text(last.text(), " (looked for as ", beside,
+                       " too). Build with -Dcuda=enabled, where nvcc is, and install it beside libanello.so."));
+    }
+  }
+}
+
 }  // namespace
 
 const ImageTable& load_images(const std::string& path) {
@@ -35,21 +51,7 @@ const ImageTable& load_images(const std::string& path) {
 }
 
 const ImageTable& images() {
-  static const ImageTable& found = [&]() -> const ImageTable& {
-    const std::string beside = own_folder() + kLibrary;
-    try {
-      return load_images(beside);
-    } catch (const Error& missing) {
-      if (missing.code() == ANELLO_ERR_VERSION) throw;
-      try {
-        return load_images(kLibrary);
-      } catch (const Error& last) {
-        throw Error(last.code(),
-                    text(last.text(), " (looked for as ", beside,
-                         " too). Build with -Dcuda=enabled, where nvcc is, and install it beside libanello.so."));
-      }
-    }
-  }();
+  static const ImageTable& found = find_images();
   return found;
 }
 
