@@ -13,7 +13,9 @@
 namespace anellorun {
 
 void adopt_orphans() {
-  if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) throw std::system_error(errno, std::generic_category(), "prctl");
+  // EINVAL: an emulated kernel without it, such as qemu-user's. There, what ranks leave behind outlives the job.
+  if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0 && errno != EINVAL)
+    throw std::system_error(errno, std::generic_category(), "prctl");
 }
 
 std::vector<pid_t> orphans(const std::function<bool(pid_t)>& is_rank) {
