@@ -798,7 +798,8 @@ ANELLO_API anello_result_t anello_post_init(anello_comm_t comm, const anello_cal
  *   algorithm; why: some sentences
  *   rule: the line of the library's table that decided {number, measured (true: a line of the table that ANELLO_TUNING
  *     names), algorithm, where, reach (what ranks must be able to do with each other's buffers: "none", "read" or
- *     "store"), from_bytes, up_to_bytes, up_to_bytes_total}; null if the algorithm was asked for
+ *     "store"), from_bytes, up_to_bytes, up_to_bytes_total, up_to_bytes_each}; null if the algorithm was asked
+ *     for
  *   board: all ranks exchange their payloads over a page in shared memory, in one step and without messages
  *   chunk_bytes; chunks: of each rank's block, or of the whole vector if it is not cut into blocks
  *   steps, messages (sent)

@@ -53,7 +53,8 @@ json of_rule(const schedule::Rule* rule) {
           {"reach", schedule::name(rule->reach)},
           {"from_bytes", rule->from_bytes},
           {"up_to_bytes", bound(rule->up_to_bytes)},
-          {"up_to_bytes_total", bound(rule->up_to_bytes_total)}};
+          {"up_to_bytes_total", bound(rule->up_to_bytes_total)},
+          {"up_to_bytes_each", bound(rule->up_to_bytes_each)}};
 }
 
 template <class Values>

@@ -60,13 +60,13 @@ void Builder::reduce_staged_among(const std::shared_ptr<const std::vector<int>>&
 void Builder::barrier() { add({Kind::barrier, false, -1, {}, {}}); }
 
 void Builder::add(Step step) {
-  step.into = resolve(step.into);
-  step.from = resolve(step.from);
   const Kind kind = step.kind;
   const int peer = step.peer;
   const std::size_t count = has_into(kind) ? step.into.count : step.from.count;
   const bool says_count = is_between_pairs(call_.collective) && has_peer(kind);
   if (count == 0 && kind != Kind::exchange && kind != Kind::barrier && !says_count) return;
+  step.into = resolve(step.into);
+  step.from = resolve(step.from);
   check(step);
 
   const auto index = static_cast<std::uint32_t>(schedule_.steps.size());

@@ -86,10 +86,11 @@ bool fits_place(Where where, const Topology& topology) {
 
 bool holds(const Rule& rule, const Call& call, const Topology& topology) {
   const std::size_t bytes = payload_bytes(call, topology);
+  const auto ranks = static_cast<std::size_t>(topology.size);
   return rule.collectives.has(call.collective) && fits_crowd(rule.crowd, topology) &&
          fits_place(rule.where, topology) && topology.size >= rule.from_ranks && topology.size <= rule.up_to_ranks &&
          call.reach >= rule.reach && call.space == rule.space && bytes >= rule.from_bytes &&
-         bytes <= rule.up_to_bytes && bytes <= rule.up_to_bytes_total / static_cast<std::size_t>(topology.size);
+         bytes <= rule.up_to_bytes && bytes <= rule.up_to_bytes_total / ranks && bytes / ranks <= rule.up_to_bytes_each;
 }
 
 std::string name_of(const Rule& rule, const Wish& wish) {

@@ -54,6 +54,7 @@ struct Rule {
   std::size_t from_bytes = 0;                // of one rank's payload
   std::size_t up_to_bytes = SIZE_MAX;        // of one rank's payload
   std::size_t up_to_bytes_total = SIZE_MAX;  // of all ranks' payloads
+  std::size_t up_to_bytes_each = SIZE_MAX;   // of one rank's payload, for each rank
   std::string_view algorithm;                // of the catalog
   std::size_t chunk_bytes = 0;  // 0: as the next rule for the algorithm has it, or as is usual in the place
   std::string_view why;         // for people; empty in a measured table

@@ -42,8 +42,16 @@ class PairwiseScan {
   bool is_wanted(int rank) const { return taker(rank) < size_; }
 
   void collect(std::size_t c) {
-    if (is_wanted(rank_))
-      for (int d = 1; d < size_; ++d) steps_.send(wrap(rank_ + d, size_), input(split_.chunk(rank_ + d, c)));
+    const int owners = split_.holders(c);
+    for (int d = 1; d < size_ && is_wanted(rank_); ++d) {
+      const int owner = wrap(rank_ + d, size_);
+      if (owner < owners) {
+        steps_.send(owner, input(split_.chunk(owner, c)));
+      } else {
+        d += size_ - 1 - owner;  // to rank 0
+      }
+    }
+    if (rank_ >= owners) return;
     for (int rank = 0; rank < size_ && is_wanted(rank); ++rank)
       if (call_.accumulate)
         add_wide(rank, c);
@@ -81,14 +89,22 @@ class PairwiseScan {
   }
 
   void hand_out(std::size_t c) {
-    for (int rank = 1 - exclusive_; is_wanted(rank); ++rank) {
+    const int owners = split_.holders(c);
+    for (int rank = 1 - exclusive_; rank_ < owners && is_wanted(rank); ++rank) {
       if (taker(rank) == rank_)
         steps_.copy(output(split_.chunk(rank_, c)), sum(rank, c));
       else
         steps_.send(taker(rank), sum(rank, c));
     }
     if (rank_ == 0) return;
-    for (int d = 1; d < size_; ++d) steps_.recv(wrap(rank_ - d, size_), output(split_.chunk(rank_ - d, c)));
+    for (int d = 1; d < size_; ++d) {
+      const int owner = wrap(rank_ - d, size_);
+      if (owner < owners) {
+        steps_.recv(owner, output(split_.chunk(owner, c)));
+      } else {
+        d += owner - owners;  // to the last one
+      }
+    }
   }
 
   const Call& call_;

@@ -268,7 +268,7 @@ class Machine {
 
 Cost typical_cost(bool network) {
   constexpr Passage kMemory{0.3e-6, 0.1e-6, 1 / 8e9};
-  constexpr Passage kNetwork{12e-6, 2e-6, 1 / 3.1e9};
+  constexpr Passage kNetwork{12e-6, 2e-6, 8 / 25e9};
   Cost cost;
   static_cast<Passage&>(cost) = network ? kNetwork : kMemory;
   cost.inside = kMemory;

@@ -36,4 +36,10 @@ Part Split::chunk(int index, std::size_t c) const {
   return {whole.offset + begin, std::min(chunk_, whole.count - begin)};
 }
 
+int Split::holders(std::size_t c) const {
+  const std::size_t begin = c * chunk_;
+  if (begin < base_) return blocks_;
+  return begin == base_ ? static_cast<int>(extra_) : 0;
+}
+
 }  // namespace anello::schedule

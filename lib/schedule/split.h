@@ -27,6 +27,8 @@ class Split {
   Part block(int index) const;
   // Chunk c of that block; empty past its last chunk, since blocks may differ by one chunk.
   Part chunk(int index, std::size_t c) const;
+  // How many blocks have a chunk c: the first ones.
+  int holders(std::size_t c) const;
   // Chunks of the longest block.
   std::size_t chunks() const { return chunks_; }
   // Elements of the longest chunk.

@@ -133,7 +133,8 @@ TEST_CASE("the library's rules are few, and each has round thresholds and a reas
   for (const Rule& rule : rules()) {
     INFO("rule " << &rule - rules().data() + 1);
     CHECK(rule.why.size() >= 20);
-    for (const std::size_t bytes : {rule.from_bytes, rule.up_to_bytes, rule.up_to_bytes_total, rule.chunk_bytes})
+    for (const std::size_t bytes :
+         {rule.from_bytes, rule.up_to_bytes, rule.up_to_bytes_total, rule.up_to_bytes_each, rule.chunk_bytes})
       CHECK(is_round(bytes));
     CHECK(std::ranges::any_of(kCollectives, [&](Collective each) {
       return rule.collectives.has(each) && find(each, rule.algorithm) != nullptr;

@@ -52,7 +52,7 @@ echo 'allreduce memory' >>"$directory/tuning"
 refuses 'line 4: it has 2 fields in place of 8' explain allreduce --tuning "$directory/tuning"
 says 'dissemination' --list
 says 'allreduce: 65536 ranks on 8192 hosts' scale allreduce --per-host 8x8192 -c 16777216 -a hierarchical
-says "237.30 ms'    128 MiB    16.0 MiB     128 MiB    131070           9" scale allreduce --per-host 8x8192 -c 16777216 -a hierarchical
+says "237.25 ms'    128 MiB    16.0 MiB     128 MiB    131070           9" scale allreduce --per-host 8x8192 -c 16777216 -a hierarchical
 says '* halving ' scale allreduce --per-host 8x128 -c 65536
 says '* leaders ' scale allreduce --per-host 8x128 -c 16
 says '"predicted_from": "all ranks' scale broadcast -r 64 --network --json

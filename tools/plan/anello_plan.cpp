@@ -179,17 +179,18 @@ int explain(const Request& request) {
   std::cout << decision.choice.algorithm->name << ", chunks of " << decision.choice.chunk << " elements ("
             << chunk_bytes << " bytes)\n"
             << decision.why << "\n\n";
-  std::printf("%-6s %-9s %-6s %8s %12s %12s  %-14s %10s\n", "rule", "where", "reach", "from", "up to", "of all",
-              "algorithm", "chunk");
+  std::printf("%-6s %-9s %-6s %8s %12s %12s %10s  %-14s %10s\n", "rule", "where", "reach", "from", "up to", "of all",
+              "for each", "algorithm", "chunk");
   if (decision.rule != nullptr && decision.rule->line > 0) std::cout << "The library's own rules, for comparison:\n";
   const auto bound = [](std::size_t bytes) { return bytes == SIZE_MAX ? std::string("any") : text(bytes); };
   for (const schedule::Rule& rule : schedule::rules()) {
     const schedule::Collective collective = request.call().collective;
     if (!rule.collectives.has(collective) || schedule::find(collective, rule.algorithm) == nullptr) continue;
-    std::printf("%-4td %s %-9s %-6s %8zu %12s %12s  %-14s %10zu\n", &rule - schedule::rules().data() + 1,
+    std::printf("%-4td %s %-9s %-6s %8zu %12s %12s %10s  %-14s %10zu\n", &rule - schedule::rules().data() + 1,
                 &rule == decision.rule ? "*" : " ", std::string(schedule::name(rule.where)).c_str(),
                 schedule::name(rule.reach), rule.from_bytes, bound(rule.up_to_bytes).c_str(),
-                bound(rule.up_to_bytes_total).c_str(), std::string(rule.algorithm).c_str(), rule.chunk_bytes);
+                bound(rule.up_to_bytes_total).c_str(), bound(rule.up_to_bytes_each).c_str(),
+                std::string(rule.algorithm).c_str(), rule.chunk_bytes);
   }
   std::cout << "Measured on " << schedule::rules_measured_on() << ". anello-tune measures this machine.\n";
   return 0;

@@ -193,14 +193,19 @@ void add_options(CLI::App& app, Request& request) {
       ->type_name("WORD")
       ->group(place);
   const auto speed = "How fast messages are, for predictions";
-  const auto add = [&app, speed](const char* option, double& value, const char* what, const char* unit, double most) {
-    app.add_option(option, value, what)->check(CLI::Range(0.0, most))->type_name(unit)->group(speed);
+  const auto add =
+      [&app, speed](const char* option, double& value, const char* what, const char* unit, double least, double most) {
+    app.add_option(option, value, what)->check(shared::number(least, most))->type_name(unit)->group(speed);
   };
+  constexpr double kMostUs = 1e9, kLeastGigabits = 1e-6, kMostGigabits = 1e6;
   add("--latency", request.latency_us, "of a message, between hosts if there are several; default: 12, in memory 0.3",
-      "US", 1e9);
-  add("--rate", request.gigabits, "of a host's link; default: 25, in memory 64", "GBIT/S", 1e6);
-  add("--inside-latency", request.inside_latency_us, "between ranks of one of several hosts; default: 0.3", "US", 1e9);
-  add("--inside-rate", request.inside_gigabits, "between ranks of one of several hosts; default: 64", "GBIT/S", 1e6);
+      "US", 0, kMostUs);
+  add("--rate", request.gigabits, "of a host's link; default: 25, in memory 64", "GBIT/S", kLeastGigabits,
+      kMostGigabits);
+  add("--inside-latency", request.inside_latency_us, "between ranks of one of several hosts; default: 0.3", "US", 0,
+      kMostUs);
+  add("--inside-rate", request.inside_gigabits, "between ranks of one of several hosts; default: 64", "GBIT/S",
+      kLeastGigabits, kMostGigabits);
   const auto plan = "The plan";
   app.add_option("-a,--algorithm", request.algorithm, "as ANELLO_ALGORITHM; default: the table's choice")->group(plan);
   app.add_option("--tuning", request.tuning, "as ANELLO_TUNING: a table that anello-tune has written, from any machine")

@@ -1,11 +1,9 @@
 #include "scale.h"
 
-#include "base/clock.h"
 #include "base/text.h"
+#include "schedule/estimate.h"
 #include "schedule/hosts.h"
-#include "schedule/predict.h"
 #include "schedule/shape.h"
-#include "schedule/simulate.h"
 #include "schedule/totals.h"
 
 #include <nlohmann/json.hpp>
@@ -14,6 +12,7 @@
 #include <cstdio>
 #include <iostream>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,15 +22,10 @@ namespace {
 using nlohmann::json;
 using schedule::Algorithm;
 using schedule::Call;
+using schedule::From;
 using schedule::Hosts;
 using schedule::Schedule;
 using schedule::Topology;
-
-// Ranks whose plans are looked at if there are too many for all.
-constexpr int kSpread = 24;
-// Of all ranks together. The plans of more are not held at once.
-constexpr std::size_t kMostSteps = 4'000'000;
-constexpr std::int64_t kLookMs = 1000;  // at them, for one algorithm
 
 // Of the busiest rank, in bytes.
 struct Load {
@@ -46,8 +40,10 @@ struct Load {
   }
 };
 
-enum class From { all, one_host, nothing };
-constexpr const char* kFroms[] = {"all ranks' plans", "the plans of one host's ranks", "none"};
+// By From.
+constexpr const char* kFroms[] = {"all ranks' plans", "the plans of one host's ranks", "the plans of fewer ranks",
+                                  "none"};
+constexpr const char* kMarks[] = {" ", "'", "~", " "};
 
 struct Row {
   const Algorithm* algorithm = nullptr;
@@ -55,8 +51,7 @@ struct Row {
   std::size_t chunk = 0;
   Load load;
   std::size_t looked_at = 0;
-  double seconds = -1;
-  From from = From::nothing;
+  schedule::Estimate estimate;
 };
 
 Load load_of(const Call& call, const Hosts& hosts, int size, int rank, const Schedule& own) {
@@ -74,62 +69,18 @@ Load load_of(const Call& call, const Hosts& hosts, int size, int rank, const Sch
   return load;
 }
 
-// Whether all ranks of equal hosts do the same at the same time.
-bool keeps_step(const Algorithm& algorithm, const Call& call, int size) {
-  if (!schedule::has_parts(call.collective) && call.count < static_cast<std::size_t>(size)) return false;
-  const bool is_power_of_two = (size & (size - 1)) == 0;
-  if (algorithm.name == "doubling" || algorithm.name == "halving") return is_power_of_two;
-  return algorithm.name == "ring" || algorithm.name == "pairwise" || algorithm.name == "hierarchical";
-}
-
-bool are_equal(const Hosts& hosts) {
-  for (int host = 0; host < hosts.count(); ++host) {
-    if (static_cast<int>(hosts.ranks(host).size()) != hosts.most()) return false;
-  }
-  return true;
-}
-
 Row row_of(const Request& request, const Topology& topology, const Hosts& hosts, const Call& call,
            const Algorithm& algorithm, std::size_t chunk) {
   Row row;
   row.algorithm = &algorithm;
   row.chunk = chunk;
-  const auto plan_of = [&](int rank) { return algorithm.make(call, topology, rank, chunk); };
-  // The first host's ranks first: only some of a host's ranks may have peers on others.
-  std::vector<int> some = hosts.ranks(0);
-  some.resize(std::min<std::size_t>(some.size(), kSpread));
-  const auto look_at = [&](int rank) {
-    if (std::find(some.begin(), some.end(), rank) == some.end()) some.push_back(rank);
-  };
-  look_at(call.root);
-  look_at(topology.size - 1);
-  for (int i = 1; i < kSpread; ++i) look_at(static_cast<int>(static_cast<long long>(topology.size) * i / kSpread));
-  std::size_t most_steps = 0, steps = 0;
-  const Deadline enough = Deadline::in_ms(kLookMs);
-  for (const int rank : some) {
-    if (row.looked_at > 0 && enough.passed()) break;
-    ++row.looked_at;
-    const Schedule own = plan_of(rank);
-    steps += own.steps.size();
-    most_steps = std::max(most_steps, own.steps.size());
-    row.load.widen(load_of(call, hosts, topology.size, rank, own));
-  }
-  // The busiest may be the only one of its kind, such as a root.
-  const std::size_t of_others = row.looked_at > 1 ? (steps - most_steps) / (row.looked_at - 1) : most_steps;
-  const std::size_t of_all = of_others * static_cast<std::size_t>(topology.size) + most_steps;
-  const schedule::Cost cost = request.cost();
-  if (of_all <= kMostSteps) {
-    const std::vector<Schedule> plans = schedule::make_all(algorithm, call, topology, chunk);
-    for (int rank = 0; rank < topology.size; ++rank) {
-      row.load.widen(load_of(call, hosts, topology.size, rank, plans[static_cast<std::size_t>(rank)]));
-    }
-    row.looked_at = plans.size();
-    row.seconds = schedule::predict(call, topology, plans, cost).seconds;
-    row.from = From::all;
-  } else if (keeps_step(algorithm, call, topology.size) && are_equal(hosts)) {
-    row.seconds = schedule::predict_in_step(call, topology, cost, plan_of);
-    if (row.seconds >= 0) row.from = From::one_host;
-  }
+  std::set<int> looked_at;
+  row.estimate =
+      schedule::estimate(call, topology, algorithm, chunk, request.cost(), [&](int rank, const Schedule& own) {
+        if (!looked_at.insert(rank).second) return;
+        row.load.widen(load_of(call, hosts, topology.size, rank, own));
+      });
+  row.looked_at = looked_at.size();
   return row;
 }
 
@@ -160,8 +111,9 @@ json to_json(const Row& row) {
   return {{"algorithm", row.algorithm->name},
           {"chosen", row.chosen},
           {"chunk", row.chunk},
-          {"seconds", row.from == From::nothing ? json(nullptr) : json(row.seconds)},
-          {"predicted_from", kFroms[static_cast<int>(row.from)]},
+          {"seconds", row.estimate.from == From::nothing ? json(nullptr) : json(row.estimate.seconds)},
+          {"predicted_from", kFroms[static_cast<int>(row.estimate.from)]},
+          {"ranks_simulated", row.estimate.ranks},
           {"ranks_looked_at", row.looked_at},
           {"sent_bytes", row.load.sent},
           {"received_bytes", row.load.received},
@@ -171,30 +123,49 @@ json to_json(const Row& row) {
           {"memory_bytes", row.load.memory}};
 }
 
-void print(const Request& request, const Topology& topology, const Hosts& hosts, const std::vector<Row>& rows) {
-  std::cout << request.collective << ": " << topology.size << " ranks on "
-            << (topology.network ? text(hosts.count(), " hosts") : std::string("one host")) << ", "
-            << request.call().count << " elements of " << request.call().element_bytes << " bytes\n\n";
-  std::printf("  %-14s %10s  %10s %11s %11s %9s %11s %9s\n", "algorithm", "time", "sent", "to hosts", "received",
-              "messages", "connections", "memory");
-  bool one_host = false, unknown = false, spread = false;
-  for (const Row& row : rows) {
-    one_host |= row.from == From::one_host;
-    unknown |= row.from == From::nothing;
-    spread |= row.looked_at < static_cast<std::size_t>(topology.size);
+// Rows come one by one, since those of many ranks take seconds each.
+class Table {
+ public:
+  Table(const Request& request, const Topology& topology, const Hosts& hosts)
+      : ranks_(static_cast<std::size_t>(topology.size)) {
+    std::cout << request.collective << ": " << topology.size << " ranks on "
+              << (topology.network ? text(hosts.count(), " hosts") : std::string("one host")) << ", "
+              << request.call().count << " elements of " << request.call().element_bytes << " bytes\n\n";
+    std::printf("  %-14s %10s  %10s %11s %11s %9s %11s %9s\n", "algorithm", "time", "sent", "to hosts", "received",
+                "messages", "connections", "memory");
+  }
+
+  void add(const Row& row) {
+    ++from_[static_cast<std::size_t>(row.estimate.from)];
+    spread_ |= row.looked_at < ranks_;
     std::printf("%s %-14s %10s%s %10s %11s %11s %9zu %11zu %9s\n", row.chosen ? "*" : " ",
-                std::string(row.algorithm->name).c_str(), duration(row.seconds).c_str(),
-                row.from == From::one_host ? "'" : " ", amount(row.load.sent).c_str(),
+                std::string(row.algorithm->name).c_str(), duration(row.estimate.seconds).c_str(),
+                kMarks[static_cast<int>(row.estimate.from)], amount(row.load.sent).c_str(),
                 amount(row.load.to_hosts).c_str(), amount(row.load.received).c_str(), row.load.messages, row.load.peers,
                 amount(row.load.memory).c_str());
+    std::fflush(stdout);
   }
-  std::cout << "\nOf the busiest rank; \"to hosts\": the part of sent that leaves its host; *: the table's choice.\n";
-  if (one_host) std::cout << "': from the plans of one host's ranks, since all hosts do the same at the same time.\n";
-  if (unknown) {
-    std::cout << "-: not predicted: too many steps to simulate, and ranks that differ.\n";
+
+  void end() const {
+    const auto is_any = [&](From from) { return from_[static_cast<std::size_t>(from)] > 0; };
+    std::cout
+        << "\nOf the busiest rank; \"to hosts\": the part of sent that leaves its host; memory: what the plan needs\n"
+           "beside the caller's buffers; *: the table's choice.\n";
+    if (is_any(From::one_host)) {
+      std::cout << "': from the plans of one host's ranks, since all hosts do the same at the same time.\n";
+    }
+    if (is_any(From::fewer_ranks)) {
+      std::cout << "~: from three smaller numbers of ranks, as a + b log2(ranks) + c ranks.\n";
+    }
+    if (is_any(From::nothing)) std::cout << "-: not predicted: even few ranks have too many steps to simulate.\n";
+    if (spread_) std::cout << "Where plans are long, only the first host's ranks and some others are looked at.\n";
   }
-  if (spread) std::cout << "Where plans are long, only the first host's ranks and some others are looked at.\n";
-}
+
+ private:
+  std::size_t ranks_;
+  std::size_t from_[std::size(kFroms)] = {};
+  bool spread_ = false;
+};
 
 }  // namespace
 
@@ -205,20 +176,29 @@ int scale(const Request& request) {
   const Hosts& hosts = *topology.known_hosts;
   const schedule::Wish wish = request.wish();
   const schedule::Choice chosen = schedule::choose(call, topology, wish);
-  std::vector<Row> rows;
+  schedule::Wish unforced = wish;
+  unforced.algorithm.clear();
+  const schedule::Choice by_table = schedule::choose(call, topology, unforced);
+  json all = json::array();
+  std::optional<Table> table;
+  if (!request.json) table.emplace(request, topology, hosts);
   for (const Algorithm& each : schedule::catalog()) {
     if (each.collective != call.collective || !each.fits(call, topology)) continue;
-    const bool is_chosen = &each == chosen.algorithm;
-    if (!request.algorithm.empty() && !is_chosen) continue;
+    if (!request.algorithm.empty() && &each != chosen.algorithm) continue;
     schedule::Wish own = wish;
     own.algorithm = std::string(each.name);
     const std::size_t chunk = request.chunk > 0 ? request.chunk : schedule::choose(call, topology, own).chunk;
-    rows.push_back(row_of(request, topology, hosts, call, each, chunk));
-    rows.back().chosen = is_chosen;
+    Row row = row_of(request, topology, hosts, call, each, chunk);
+    row.chosen = &each == by_table.algorithm;
+    if (table) {
+      table->add(row);
+    } else {
+      all.push_back(to_json(row));
+    }
   }
-  if (request.json) {
-    json all = json::array();
-    for (const Row& row : rows) all.push_back(to_json(row));
+  if (table) {
+    table->end();
+  } else {
     std::cout << json{{"collective", request.collective},
                       {"ranks", topology.size},
                       {"hosts", hosts.count()},
@@ -227,8 +207,6 @@ int scale(const Request& request) {
                       {"algorithms", all}}
                      .dump(2)
               << '\n';
-  } else {
-    print(request, topology, hosts, rows);
   }
   return 0;
 }

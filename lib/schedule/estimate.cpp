@@ -1,0 +1,178 @@
+#include "schedule/estimate.h"
+
+#include "schedule/hosts.h"
+#include "schedule/shape.h"
+#include "schedule/simulate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+namespace anello::schedule {
+namespace {
+
+// Ranks whose plans are looked at before it is known whether those of all can be made.
+constexpr int kSpread = 24;
+constexpr std::size_t kStepsToLookAt = 1'000'000;
+constexpr std::size_t kFewPeers = 16;
+constexpr std::size_t kMostInStep = 4'000'000;  // of one host's ranks
+constexpr int kFewestRanks = 4;
+
+bool is_power_of_two(int number) { return (number & (number - 1)) == 0; }
+
+// Whether all ranks of equal hosts do the same at the same time. In a ring they do not if hosts have several ranks:
+// only every few hops of a block lead to another host.
+bool keeps_step(const Algorithm& algorithm, const Hosts& hosts, int size) {
+  if (is_prefix(algorithm.collective)) return false;
+  if (algorithm.name == "doubling" || algorithm.name == "halving") return is_power_of_two(size);
+  if (algorithm.name == "ring") return hosts.most() == 1;
+  return algorithm.name == "hierarchical" || (algorithm.name == "pairwise" && !has_root(algorithm.collective));
+}
+
+// But for at most one in 64 of the ranks, which do less than the others.
+bool are_about_equal(const Hosts& hosts, int size) { return hosts.count() * hosts.most() - size <= size / 64; }
+
+// About half of it, and a power of two only if it is one: others need a round more.
+int half(int size) {
+  const int fewer = size / 2;
+  return is_power_of_two(fewer) && !is_power_of_two(size) ? fewer + 1 : fewer;
+}
+
+// The lowest ranks of as many hosts as are needed for them.
+Topology reduced(const Topology& topology, const Hosts& hosts, int size) {
+  Topology fewer = topology;
+  fewer.size = size;
+  fewer.known_hosts = nullptr;
+  if (!topology.processors_of.empty()) fewer.processors_of.resize(static_cast<std::size_t>(size));
+  if (!topology.host_of.empty()) {
+    const int kept = (size + hosts.most() - 1) / hosts.most();
+    fewer.host_of.clear();
+    for (int rank = 0; rank < topology.size && static_cast<int>(fewer.host_of.size()) < size; ++rank)
+      if (hosts.of(rank) < kept) fewer.host_of.push_back(hosts.of(rank));
+    fewer.size = static_cast<int>(fewer.host_of.size());
+  }
+  know_hosts(fewer);
+  return fewer;
+}
+
+class Estimator {
+ public:
+  Estimator(const Call& call, const Topology& topology, const Algorithm& algorithm, std::size_t chunk, const Cost& cost,
+            const Limits& limits)
+      : call_(call), topology_(topology), algorithm_(algorithm), chunk_(chunk), cost_(cost), limits_(limits) {
+    if (!topology_.known_hosts) know_hosts(topology_);
+    call_.root = std::min(call_.root, topology_.size - 1);
+  }
+
+  bool fits() const { return algorithm_.fits(call_, topology_); }
+  const Hosts& hosts() const { return *topology_.known_hosts; }
+  Schedule plan_of(int rank) const { return algorithm_.make(call_, topology_, rank, chunk_); }
+
+  // The steps of all ranks, from the plans of some. Those of a rank with many peers count several times, since messages
+  // wait in the queues of many ports before they go.
+  template <class Look>
+  std::size_t steps(Look&& look) const {
+    // The first host's ranks first: only some of a host's ranks may have peers on others.
+    std::vector<int> some = hosts().ranks(0);
+    some.resize(std::min<std::size_t>(some.size(), kSpread));
+    const auto choose = [&](int rank) {
+      if (std::find(some.begin(), some.end(), rank) == some.end()) some.push_back(rank);
+    };
+    choose(call_.root);
+    choose(topology_.size - 1);
+    for (int i = 1; i < kSpread; ++i) choose(static_cast<int>(static_cast<long long>(topology_.size) * i / kSpread));
+    std::size_t sum = 0, most = 0, busiest = 0, looked_at = 0;
+    for (const int rank : some) {
+      if (sum > kStepsToLookAt) break;
+      const Schedule own = plan_of(rank);
+      look(rank, own);
+      ++looked_at;
+      const std::size_t steps = own.steps.size() * std::max<std::size_t>(1, own.lanes.size() / kFewPeers);
+      sum += steps;
+      if (steps >= most) busiest = own.steps.size();
+      most = std::max(most, steps);
+    }
+    // The busiest may be the only one of its kind, such as a root.
+    const std::size_t of_others = looked_at > 1 ? (sum - most) / (looked_at - 1) : most;
+    return of_others * static_cast<std::size_t>(topology_.size) + busiest;
+  }
+
+  template <class Look>
+  double seconds_of_all(Look&& look) const {
+    const std::vector<Schedule> plans = make_all(algorithm_, call_, topology_, chunk_);
+    for (int rank = 0; rank < topology_.size; ++rank) look(rank, plans[static_cast<std::size_t>(rank)]);
+    return predict(call_, topology_, plans, cost_).seconds;
+  }
+
+  // -1: one host's ranks do not stand for all.
+  double seconds_in_step() const {
+    if (!keeps_step(algorithm_, hosts(), topology_.size) || !are_about_equal(hosts(), topology_.size)) return -1;
+    Estimator full = *this;
+    // Empty messages vanish, but those that come after them come no sooner.
+    if (!has_parts(call_.collective))
+      full.call_.count = std::max(call_.count, static_cast<std::size_t>(topology_.size));
+    if (full.plan_of(0).steps.size() * hosts().ranks(0).size() > kMostInStep) return -1;
+    return predict_in_step(full.call_, topology_, cost_, [&](int rank) { return full.plan_of(rank); });
+  }
+
+  Estimate from_fewer_ranks() const {
+    Estimate none;
+    int size = topology_.size;
+    const auto nothing = [](int, const Schedule&) {};
+    std::vector<double> seconds;  // of rising numbers of ranks
+    std::vector<int> sizes;
+    for (;;) {
+      size = half(size);
+      if (size < 4 * kFewestRanks) return none;
+      const Estimator fewer = of(size);
+      if (fewer.fits() && fewer.steps(nothing) <= limits_.steps_of_fewer) break;
+    }
+    for (int i = 0; i < 3; ++i, size = half(size)) {
+      const Estimator fewer = of(size);
+      if (!fewer.fits()) return none;
+      sizes.insert(sizes.begin(), size);
+      seconds.insert(seconds.begin(), fewer.seconds_of_all(nothing));
+    }
+    const double grew_before = seconds[1] - seconds[0], grew = seconds[2] - seconds[1];
+    // Of the last doubling, the part that doubles with each, and the part that does not.
+    const double doubling = std::clamp(2 * (grew - grew_before), 0.0, std::max(grew, 0.0));
+    const double constant = std::max(grew, 0.0) - doubling;
+    Estimate found;
+    const double doublings = std::log2(static_cast<double>(topology_.size) / sizes.back());
+    found.seconds = seconds[2] + doublings * constant + 2 * doubling * (std::exp2(doublings) - 1);
+    found.from = From::fewer_ranks;
+    found.ranks = sizes.back();
+    return found;
+  }
+
+ private:
+  // Where ranks have blocks of the vector, those stay as long as they are, and so are cut into as many chunks.
+  Estimator of(int size) const {
+    Call call = call_;
+    if (algorithm_.cuts_blocks && !has_parts(call.collective)) {
+      call.count = static_cast<std::size_t>(std::ceil(static_cast<double>(call.count) * size / topology_.size));
+    }
+    return {call, reduced(topology_, hosts(), size), algorithm_, chunk_, cost_, limits_};
+  }
+
+  Call call_;
+  Topology topology_;
+  const Algorithm& algorithm_;
+  std::size_t chunk_;
+  Cost cost_;
+  Limits limits_;
+};
+
+}  // namespace
+
+Estimate estimate(const Call& call, const Topology& topology, const Algorithm& algorithm, std::size_t chunk,
+                  const Cost& cost, const std::function<void(int rank, const Schedule&)>& look, const Limits& limits) {
+  const Estimator estimator(call, topology, algorithm, chunk, cost, limits);
+  if (estimator.steps(look) <= limits.steps) return {estimator.seconds_of_all(look), From::all_ranks, topology.size};
+  const double seconds = limits.one_host ? estimator.seconds_in_step() : -1;
+  if (seconds >= 0) return {seconds, From::one_host, static_cast<int>(estimator.hosts().ranks(0).size())};
+  return estimator.from_fewer_ranks();
+}
+
+}  // namespace anello::schedule

@@ -1,0 +1,164 @@
+// Times from fewer ranks, and from one host's, against those from all ranks' plans.
+#include "schedule/estimate.h"
+
+#include "schedule/catalog.h"
+#include "schedule/hosts.h"
+#include "schedule/shape.h"
+#include "schedule/simulate.h"
+#include "support/catch.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+using namespace anello::schedule;
+
+namespace {
+
+constexpr std::size_t kAny = SIZE_MAX;
+constexpr std::size_t kSmall = 64;
+const bool kLong = std::getenv("SCHEDULE_LONG") != nullptr;
+const auto kNobody = [](int, const Schedule&) {};
+
+// The last host has the rest.
+Topology network_of(int ranks, int per_host) {
+  Topology topology;
+  topology.size = ranks;
+  topology.network = true;
+  if (per_host > 1) {
+    for (int rank = 0; rank < ranks; ++rank) topology.host_of.push_back(rank / per_host);
+  }
+  know_hosts(topology);
+  return topology;
+}
+
+Call call_of(Collective collective, std::size_t count) {
+  Call call;
+  call.collective = collective;
+  call.count = count;
+  call.element_bytes = 4;
+  return call;
+}
+
+std::size_t chunk_for(const Call& call, const Topology& topology, const Algorithm& algorithm) {
+  Wish wish;
+  wish.algorithm = std::string(algorithm.name);
+  return choose(call, topology, wish).chunk;
+}
+
+}  // namespace
+
+// The queues of pairwise's ports take the simulation of all too long for more ranks.
+TEST_CASE("the time of many ranks follows from fewer") {
+  const Cost cost = typical_cost(true);
+  for (const int per_host : {1, 8}) {
+    for (const Algorithm& algorithm : catalog()) {
+      if (is_varying(algorithm.collective)) continue;
+      const Topology topology = network_of(algorithm.name == "pairwise" ? 200 : 500, per_host);
+      for (const std::size_t bytes : kLong ? std::vector{kSmall, std::size_t{4} << 20} : std::vector{kSmall}) {
+        const Call call = call_of(algorithm.collective, has_parts(algorithm.collective) ? bytes / 512 + 1 : bytes / 4);
+        if (!algorithm.fits(call, topology)) continue;
+        const std::size_t chunk = chunk_for(call, topology, algorithm);
+        const Estimate all = estimate(call, topology, algorithm, chunk, cost, kNobody, {kAny, 0, false});
+        const Estimate fewer = estimate(call, topology, algorithm, chunk, cost, kNobody, {0, 100'000, false});
+        CAPTURE(name(algorithm.collective), algorithm.name, per_host, bytes, fewer.ranks);
+        CHECK(all.from == From::all_ranks);
+        CHECK(fewer.from == From::fewer_ranks);
+        // How many rounds of doubling leave a host depends on how many ranks pair off first.
+        CHECK(fewer.seconds == Approx(all.seconds).epsilon(algorithm.name == "doubling" ? 0.65 : 0.2));
+      }
+    }
+  }
+}
+
+TEST_CASE("one host's ranks stand for all, also of hosts that are nearly equal and of short vectors") {
+  const Cost cost = typical_cost(true);
+  for (const int ranks : {255, 256}) {
+    for (const std::size_t count : {16, 4096}) {
+      for (const char* const name : {"ring", "hierarchical", "pairwise"}) {
+        const Topology topology = network_of(ranks, std::string(name) == "ring" ? 1 : 8);
+        const Call call = call_of(Collective::allreduce, count);
+        const Algorithm& algorithm = *find(Collective::allreduce, name);
+        const std::size_t chunk = chunk_for(call, topology, algorithm);
+        const Estimate all = estimate(call, topology, algorithm, chunk, cost, kNobody, {kAny, 0, false});
+        const Estimate host = estimate(call, topology, algorithm, chunk, cost, kNobody, {0, 0, true});
+        CAPTURE(name, ranks, count);
+        CHECK(host.from == From::one_host);
+        CHECK(host.ranks == (std::string(name) == "ring" ? 1 : 8));
+        CHECK(host.seconds == Approx(all.seconds).epsilon(0.1));
+      }
+    }
+  }
+}
+
+TEST_CASE("a call of any size has a time from what is simulated of it") {
+  const Cost cost = typical_cost(true);
+  struct Case {
+    Collective collective;
+    const char* name;
+    int ranks, per_host;
+    std::size_t count;
+    From from;
+  };
+  for (const Case& each : {Case{Collective::broadcast, "tree", 65'536, 1, 1'000'000, From::fewer_ranks},
+                           Case{Collective::allreduce, "doubling", 65'535, 8, 16'777'216, From::fewer_ranks},
+                           Case{Collective::allreduce, "ring", 65'535, 8, 16, From::fewer_ranks},
+                           Case{Collective::allreduce, "ring", 65'535, 1, 16, From::one_host},
+                           Case{Collective::reduce, "chain", 40'000, 1, 100'000'000, From::fewer_ranks}}) {
+    const Topology topology = network_of(each.ranks, each.per_host);
+    const Call call = call_of(each.collective, each.count);
+    const Algorithm& algorithm = *find(each.collective, each.name);
+    int looked_at = 0;
+    const Estimate found = estimate(call, topology, algorithm, chunk_for(call, topology, algorithm), cost,
+                                    [&](int, const Schedule&) { ++looked_at; });
+    CAPTURE(name(each.collective), each.name, each.ranks);
+    CHECK(found.from == each.from);
+    CHECK(found.seconds > 0);
+    CHECK(looked_at > 0);
+  }
+}
+
+// Algorithms that connect a rank with all others are left out.
+TEST_CASE("for many ranks the table chooses what is at most twice as slow as the best") {
+  const Cost cost = typical_cost(true);
+  for (const int per_host : kLong ? std::vector{1, 8} : std::vector{1}) {
+    // A power of two takes longer to simulate, and its rules are simpler.
+    for (const int ranks : kLong ? std::vector{1000, 1024} : std::vector{1000}) {
+      const Topology topology = network_of(ranks, per_host);
+      for (const Collective collective : {Collective::allreduce, Collective::reduce}) {
+        for (const std::size_t bytes : {std::size_t{256} << 10, std::size_t{4} << 20}) {
+          const Call call = call_of(collective, bytes / 4);
+          const Choice chosen = choose(call, topology);
+          double best = 1e9, own = 0;
+          for (const Algorithm& algorithm : catalog()) {
+            if (algorithm.collective != collective || !algorithm.fits(call, topology)) continue;
+            if (algorithm.name == "pairwise" && &algorithm != chosen.algorithm) continue;
+            const std::size_t chunk = chunk_for(call, topology, algorithm);
+            const double seconds = estimate(call, topology, algorithm, chunk, cost, kNobody).seconds;
+            if (&algorithm == chosen.algorithm) own = seconds;
+            best = std::min(best, seconds);
+          }
+          CAPTURE(name(collective), ranks, per_host, bytes, chosen.algorithm->name, own, best);
+          CHECK(own <= 2 * best);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("what the table chooses for 1024 ranks, with 8 a host, is right in the simulation") {
+  const Topology topology = network_of(1024, 8);
+  for (const Collective collective : kCollectives) {
+    if (is_varying(collective) || (!kLong && collective != Collective::allreduce)) continue;
+    for (const std::size_t bytes : kLong ? std::vector{kSmall, std::size_t{16} << 10} : std::vector{kSmall}) {
+      const Call call = call_of(collective, has_parts(collective) ? 1 : bytes / 4);
+      const Choice chosen = choose(call, topology);
+      CAPTURE(name(collective), bytes, chosen.algorithm->name);
+      const std::vector<Schedule> plans = make_all(*chosen.algorithm, call, topology, chosen.chunk);
+      CHECK(simulate(call, topology, plans).problem == "");
+      if (has_parts(collective) || collective == Collective::barrier) break;
+    }
+  }
+}
