@@ -16,6 +16,11 @@ bool is_loopback(const std::string& ip) { return ip.rfind("127.", 0) == 0 || ip 
 
 bool NetworkInterface::is_bridge_of_engine() const {
   static const InterfaceFilter engines("docker,virbr,br-,cni,podman");
+std::string with_port(const std::string& host, int port) {
+  const bool ipv6 = host.find(':') != std::string::npos;
+  return (ipv6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
+}
+
   return engines.matches(name, "");
 }
 

@@ -6,6 +6,8 @@
 namespace anello {
 
 bool is_loopback(const std::string& ip);
+// "10.1.2.3:4100", "[fd00::1]:4100", "alpha:4100".
+std::string with_port(const std::string& host, int port);
 
 struct NetworkInterface {
   std::string name;

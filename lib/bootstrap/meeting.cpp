@@ -75,7 +75,7 @@ Meeting at_address(const std::string& host, int port, const Launch& launch, std:
   const std::string name = text("port ", port, " ", launch.job);
   const std::string generation = text(name, " #", next_generation(name, launch.rank));
   name_job(meeting, generation);
-  meeting.place = text(host, ":", port);
+  meeting.place = with_port(host, port);
   if (is_local(ip)) {
     const Address here = unix_address_for(meeting, generation);
     meeting.listen.push_back(here);

@@ -40,9 +40,9 @@ Task<> Rendezvous::run(std::shared_ptr<Rendezvous> self) {
                   text("rank 0 has ended without opening the meeting place ", self->meeting_.place));
     }
     if (error.code() != ANELLO_ERR_RENDEZVOUS) throw;
-    throw Error(ANELLO_ERR_RENDEZVOUS,
-                text("the meeting place ", self->meeting_.place, " did not answer: rank 0 did not come (", error.text(),
-                     ")", self->meeting_.hint.empty() ? "" : "; ", self->meeting_.hint));
+    throw Error(ANELLO_ERR_RENDEZVOUS, text("rank 0 was not reached at the meeting place ", self->meeting_.place,
+                                            " within ", self->agent_->timeout_ms(), " ms (", error.text(), ")",
+                                            self->meeting_.hint.empty() ? "" : "; ", self->meeting_.hint));
   }
   self->link_ = std::make_shared<Link>(self->agent_->service(), std::move(stream));
   const TimeLimit limit(self->link_->stream(), self->deadline_.left_ms() + kLastWordMs);

@@ -1,6 +1,7 @@
 #include "control/address.h"
 
 #include "base/error.h"
+#include "base/network_interfaces.h"
 #include "base/text.h"
 
 #include <algorithm>
@@ -92,10 +93,7 @@ UniqueFd new_socket(int family) {
 
 }  // namespace
 
-std::string Address::describe() const {
-  if (is_unix()) return "unix://" + unix_name;
-  return ip.find(':') != std::string::npos ? text("tcp://[", ip, "]:", port) : text("tcp://", ip, ":", port);
-}
+std::string Address::describe() const { return is_unix() ? "unix://" + unix_name : "tcp://" + with_port(ip, port); }
 
 UniqueFd listen_at(const Address& address, bool& in_use) {
   in_use = false;

@@ -51,7 +51,7 @@ TEST_CASE("missing ranks are listed by number when the deadline passes") {
 TEST_CASE("without rank 0 the others say that it did not come") {
   RankHandle rank;
   rank.tell(join_command(fresh_url(), 1, 2, 300));
-  CHECK_THAT(rank.hear("error"), Contains("ANELLO_ERR_RENDEZVOUS") && Contains("rank 0 did not come"));
+  CHECK_THAT(rank.hear("error"), Contains("ANELLO_ERR_RENDEZVOUS") && Contains("rank 0 was not reached"));
 }
 
 TEST_CASE("two processes that claim one rank are named on all sides") {
