@@ -113,6 +113,24 @@ class HostsDoctor(unittest.TestCase):
         self.problem("h0 to h1", "10.80.0.2:", "h0 has no route to its network", "on h0: ip route get 10.80.0.2")
         self.problem("h1 to h0", "h1 has no route to its network")
 
+    def test_hosts_without_an_address_for_others(self):
+        self.network(2)
+        for host in self.hosts.hosts:
+            host.run("ip", "addr", "flush", "dev", "eth0")
+            host.run("ip", "addr", "add", "fe80::79:1/64", "dev", "eth0", "nodad")
+        self.assertEqual(self.doctor(), 1)
+        self.problem("h0 to h1", "h1 has no address that other hosts can reach, only its loopback", "on h1: ip -br addr")
+        self.problem("h1 to h0", "h0 has no address that other hosts can reach, only its loopback", "on h0: ip -br addr")
+
+    def test_packets_of_ipv6_alone_that_are_dropped(self):
+        self.network(2)
+        for number, host in enumerate(self.hosts.hosts):
+            host.run("ip", "addr", "flush", "dev", "eth0")
+            host.run("ip", "addr", "add", f"fd00::79:{number + 1}/64", "dev", "eth0", "nodad")
+        self.hosts.hosts[0].run("ip", "neigh", "replace", "fd00::79:2", "lladdr", "02:00:00:00:00:99", "dev", "eth0", "nud", "permanent")
+        self.assertEqual(self.doctor(), 1)
+        self.problem("h0 to h1", "[fd00::79:2]:", "did not answer", "on h1: sudo ip6tables -I INPUT -p tcp -s fd00::79:1 -j ACCEPT")
+
     def test_a_cable_that_is_unplugged(self):
         self.network(2)
         self.hosts.cut(1)

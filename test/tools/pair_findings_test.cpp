@@ -72,3 +72,24 @@ TEST_CASE("clocks differ only beyond what the way between them hides") {
   CHECK_THAT(clock("alpha", "beta", 2'000'000, 200).value, Contains("2000 ms ahead of alpha"));
   CHECK_THAT(clock("beta", "alpha", 2'000'000, 200).value, Contains("2000 ms behind alpha"));
 }
+
+TEST_CASE("a host with only its loopback is told from one behind a firewall") {
+  PairFindings pairs;
+  pairs.tried("alpha", "beta", {{"127.0.0.1", 4711}, {"::1", 4712}}, {{ECONNREFUSED, 9, 0}, {ECONNREFUSED, 9, 0}});
+  const Finding found = pairs.findings().front();
+  CHECK(found.verdict == Verdict::problem);
+  CHECK(found.value == "beta has no address that other hosts can reach, only its loopback");
+  CHECK_THAT(found.remedy, Contains("on beta: ip -br addr"));
+}
+
+TEST_CASE("a remedy is of the place's kind of address") {
+  for (const auto& [source, remedy] :
+       {std::pair{"fd00::3", "sudo ip6tables -I INPUT -p tcp -s fd00::3 -j ACCEPT"},
+        std::pair{"10.1.2.3", "sudo ip6tables -I INPUT -p tcp --dport 30000:30100 -j ACCEPT"}}) {
+    PairFindings pairs;
+    pairs.tried("alpha", "beta", {{"fd00::4", 4711}}, {{ETIMEDOUT, 5'000'000, 0}});
+    pairs.tried("beta", "alpha", {{source, 4711}, {"127.0.0.1", 4712}}, {{0, 300, 0}, {ECONNREFUSED, 9, 0}});
+    CHECK_THAT(pairs.findings().front().value, Contains("[fd00::4]:4711 did not answer"));
+    CHECK_THAT(pairs.findings().front().remedy, Contains(std::string("on beta: ") + remedy));
+  }
+}

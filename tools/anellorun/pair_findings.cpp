@@ -38,13 +38,23 @@ struct Cause {
   std::string remedy;
 };
 
+bool is_ipv6(const MeetingPlace& place) { return place.address.find(':') != std::string::npos; }
+
+// Other hosts have a loopback of their own.
+bool is_for_others(const MeetingPlace& place) { return !anello::is_loopback(place.address); }
+
+// address_of_from: of the place's kind, or "".
 Cause cause_of(const Reach& reach, const std::string& from, const std::string& to, const MeetingPlace& place,
                const std::string& address_of_from) {
   const std::string took = milliseconds(reach.microseconds);
   const std::string on_from = "on " + from + ": ", on_to = "on " + to + ": ";
-  const std::string let_in = on_to + "sudo iptables -I INPUT -p tcp -s " + address_of_from +
-                             " -j ACCEPT        or let some ports through on all hosts, and export "
-                             "ANELLO_PORT_RANGE=30000-30100";
+  const std::string tables = is_ipv6(place) ? "ip6tables" : "iptables", ip = is_ipv6(place) ? "ip -6" : "ip";
+  const std::string let_in =
+      on_to + "sudo " + tables + " -I INPUT -p tcp " +
+      (address_of_from.empty()
+           ? "--dport 30000:30100 -j ACCEPT        on all hosts, and export "
+           : "-s " + address_of_from + " -j ACCEPT        or let some ports through on all hosts, and export ") +
+      "ANELLO_PORT_RANGE=30000-30100";
   switch (reach.error) {
     case ETIMEDOUT:
       return {"did not answer within " + took, "A firewall drops what " + from + " sends, or the way back is another.",
@@ -75,11 +85,11 @@ Cause cause_of(const Reach& reach, const std::string& from, const std::string& t
     case EPERM:
       return {std::string("is forbidden by ") + from + " itself (" + strerror(reach.error) + ")",
               "A firewall or a route on " + from + " forbids what it sends there.",
-              on_from + "sudo iptables -L OUTPUT; ip route get " + place.address};
+              on_from + "sudo " + tables + " -L OUTPUT; ip route get " + place.address};
     case EINVAL:
       return {"is behind a blackhole: a route of " + from + " discards what it sends there",
               "Ranks on " + from + " cannot connect to ranks on " + to + ".",
-              on_from + "ip route show type blackhole        and remove it: sudo ip route del blackhole .."};
+              on_from + ip + " route show type blackhole        and remove it: sudo " + ip + " route del blackhole .."};
     case EADDRINUSE:
       return {"is answered by another program or machine", "Two machines have the same address, or a proxy answers.",
               on_from + "ip neigh show " + place.address};
@@ -144,22 +154,27 @@ std::vector<Finding> PairFindings::reaching() const {
 
 Finding PairFindings::blocked(const Trial& trial) const {
   const std::string name = trial.from + " to " + trial.to;
-  if (trial.places.empty())
-    return {Verdict::problem, name, "there is no address", "Ranks on the two hosts cannot connect.", "ip -br addr"};
+  const auto first = std::find_if(trial.places.begin(), trial.places.end(), is_for_others);
+  if (first == trial.places.end()) {
+    return {Verdict::problem, name, trial.to + " has no address that other hosts can reach, only its loopback",
+            "Ranks on the two hosts cannot connect. Link-local addresses do not count: each is valid on one link only.",
+            "on " + trial.to +
+                ": ip -br addr        and sudo ip addr add ADDRESS/24 dev NAME, or unset an "
+                "ANELLO_INTERFACE that leaves the address out"};
+  }
   // How others know the first host: by an address of the same kind.
-  std::string source = trial.from;
-  const MeetingPlace& place = trial.places.front();
+  std::string source;
+  const MeetingPlace& place = *first;
   if (const Trial* const back = find(trial.to, trial.from)) {
     for (auto each = back->places.rbegin(); each != back->places.rend(); ++each) {
-      const bool same_kind =
-          (each->address.find(':') == std::string::npos) == (place.address.find(':') == std::string::npos);
-      if (same_kind && !anello::is_loopback(each->address)) source = each->address;
+      if (is_ipv6(*each) == is_ipv6(place) && is_for_others(*each)) source = each->address;
     }
   }
-  const Cause cause = cause_of(trial.reached.front(), trial.from, trial.to, place, source);
+  const auto spoken_of = static_cast<std::size_t>(first - trial.places.begin());
+  const Cause cause = cause_of(trial.reached[spoken_of], trial.from, trial.to, place, source);
   std::string others;
-  for (std::size_t i = 1; i < trial.places.size(); ++i) {
-    if (anello::is_loopback(trial.places[i].address)) continue;
+  for (std::size_t i = spoken_of + 1; i < trial.places.size(); ++i) {
+    if (!is_for_others(trial.places[i])) continue;
     others += "; " + trial.places[i].address + ": " + strerror(trial.reached[i].error);
   }
   const Trial* const back = find(trial.to, trial.from);
