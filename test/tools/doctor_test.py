@@ -287,6 +287,20 @@ class Doctor(unittest.TestCase):
         own = [*network.hosts[0].enter, "unshare", "-m", "sh", "-c", 'mount -t sysfs none /sys && exec "$@"', "sh"]
         self.finds("container", "ok", "docker, with its own network", *own, container="docker")
 
+    def test_a_container_with_the_loopback_alone(self):
+        # With /sys of its own, and with that of the host.
+        for script in ("mount -t sysfs none /sys", "true"):
+            self.finds("container", "warning", "with its own network, in which only the loopback is", *self.inside(script),
+                       remedy="docker run --network=host", container="docker")
+
+    def test_a_container_with_its_own_process_numbers(self):
+        words = ["unshare", "-p", "-i", "--fork", "--mount-proc"]
+        if not may(*words):
+            self.skipTest("needs the right to make namespaces of processes")
+        if not self.examine(container="docker")["container"]["value"].endswith(", with the host's network"):
+            self.skipTest("this is a container already")
+        self.finds("container", "ok", "docker, with the host's network, but process numbers of its own", *words, container="docker")
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

@@ -3,23 +3,40 @@
 #include "info/doctor/surroundings.h"
 #include "info/system_file.h"
 
+#include <net/if.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 
 #include <filesystem>
+#include <memory>
+#include <string_view>
 
 namespace info::doctor {
 namespace {
 
-// The other end of each interface is in another network, as a container engine makes them.
-bool has_own_network() {
-  std::error_code error;
-  bool any = false;
-  for (const auto& entry : std::filesystem::directory_iterator("/sys/class/net", error)) {
-    if (entry.path().filename() == "lo") continue;
-    if (first_line(entry.path() / "iflink") == first_line(entry.path() / "ifindex")) return false;
-    any = true;
+enum class Network { of_host, own, loopback_alone };
+
+// The other end of each interface is in another network, as a container engine makes them. What /sys shows is of the
+// network in which it was mounted, which is not that of this process if the interfaces have other numbers.
+Network network() {
+  const std::unique_ptr<struct if_nameindex, decltype(&if_freenameindex)> all(if_nameindex(), if_freenameindex);
+  if (!all) return Network::of_host;
+  Network found = Network::loopback_alone;
+  for (const struct if_nameindex* each = all.get(); each->if_index != 0; ++each) {
+    const std::filesystem::path shown = std::filesystem::path("/sys/class/net") / each->if_name;
+    const std::string number = std::to_string(each->if_index);
+    if (std::string_view(each->if_name) == "lo") continue;
+    if (first_line(shown / "ifindex") == number && first_line(shown / "iflink") == number) return Network::of_host;
+    found = Network::own;
   }
-  return any;
+  return found;
+}
+
+// The kernel's first namespace of processes has this number always.
+bool has_own_processes() {
+  constexpr ino_t kFirst = 0xEFFFFFFC;
+  struct stat space {};
+  return stat("/proc/self/ns/pid", &space) == 0 && space.st_ino != kFirst;
 }
 
 constexpr double kLeast = 64 << 20;  // what container engines give unless they are told otherwise
@@ -30,10 +47,22 @@ Finding container() {
   const char* const kName = "container";
   const std::string engine = container_engine();
   if (engine.empty()) return ok(kName, "none");
-  if (!has_own_network()) return ok(kName, engine + ", with the host's network");
-  return ok(kName, engine +
-                       ", with its own network: ranks in other containers are reached over TCP (--network=host: "
-                       "over shared memory)");
+  switch (network()) {
+    case Network::of_host: break;
+    case Network::own:
+      return ok(kName, engine +
+                           ", with its own network: ranks in other containers are reached over TCP (--network=host: "
+                           "over shared memory)");
+    case Network::loopback_alone:
+      return warning(kName, engine + ", with its own network, in which only the loopback is",
+                     "Ranks in other containers and on other hosts are not reached.",
+                     "docker run --network=host ..        or any network but none");
+  }
+  return ok(kName,
+            engine + ", with the host's network" +
+                (has_own_processes() ? ", but process numbers of its own: ranks in other containers do not read "
+                                       "each other's memory in place, but copy it twice (--pid=host: they read it)"
+                                     : ""));
 }
 
 Finding shared_memory_folder() {
