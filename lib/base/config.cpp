@@ -1,5 +1,6 @@
 #include "base/config.h"
 
+#include "base/interface_filter.h"
 #include "base/port_range.h"
 #include "base/text.h"
 
@@ -102,6 +103,17 @@ Config Config::read(const std::function<const char*(const char* name)>& lookup) 
   if (int low, high; !parse_port_range(config.port_range, low, high)) {
     config.problems.push_back(text("ANELLO_PORT_RANGE=", config.port_range, " is not LOW-HIGH, from 1 to 65535"));
     config.port_range.clear();
+  }
+  const auto interfaces = [&config](const char* name, const std::string& value) {
+    const std::string fault = InterfaceFilter(value).fault();
+    if (!fault.empty()) config.problems.push_back(text(name, "=", value, ": ", fault));
+  };
+  interfaces("ANELLO_INTERFACE", config.interface);
+  interfaces("ANELLO_INTERFACES", config.interfaces);
+  if (!config.advertise.empty() && !is_address(config.advertise)) {
+    config.problems.push_back(text("ANELLO_ADVERTISE=", config.advertise,
+                                   " is not an address: give the one at which others reach this host, such as "
+                                   "10.1.2.3 or fd00::1"));
   }
   if (!config.interfaces.empty()) {
     if (!config.interface.empty())

@@ -2,7 +2,9 @@
 
 #include "base/interface_filter.h"
 
+#include <algorithm>
 #include <memory>
+#include <utility>
 
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -14,13 +16,13 @@ namespace anello {
 
 bool is_loopback(const std::string& ip) { return ip.rfind("127.", 0) == 0 || ip == "::1"; }
 
-bool NetworkInterface::is_bridge_of_engine() const {
-  static const InterfaceFilter engines("docker,virbr,br-,cni,podman");
 std::string with_port(const std::string& host, int port) {
   const bool ipv6 = host.find(':') != std::string::npos;
   return (ipv6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
 }
 
+bool NetworkInterface::is_bridge_of_engine() const {
+  static const InterfaceFilter engines("docker,virbr,br-,cni,podman");
   return engines.matches(name, "");
 }
 
@@ -39,6 +41,22 @@ std::vector<NetworkInterface> network_interfaces() {
     found.push_back({entry->ifa_name, ip, (entry->ifa_flags & IFF_UP) != 0});
   }
   return found;
+}
+
+std::string listed(const std::vector<NetworkInterface>& interfaces) {
+  std::vector<std::pair<std::string, std::string>> addresses;  // the kernel lists IPv4 first, then IPv6
+  for (const NetworkInterface& each : interfaces) {
+    const auto known = std::find_if(addresses.begin(), addresses.end(),
+                                    [&](const auto& interface) { return interface.first == each.name; });
+    if (known == addresses.end()) {
+      addresses.emplace_back(each.name, each.ip);
+    } else {
+      known->second += ", " + each.ip;
+    }
+  }
+  std::string list;
+  for (const auto& [name, ips] : addresses) list += (list.empty() ? "" : ", ") + name + " (" + ips + ")";
+  return list.empty() ? "none that is up" : list;
 }
 
 }  // namespace anello

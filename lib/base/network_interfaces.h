@@ -24,5 +24,7 @@ struct NetworkInterface {
 
 // An interface appears once for each of its addresses. Empty if the kernel does not tell.
 std::vector<NetworkInterface> network_interfaces();
+// "eth0 (10.1.2.3, fd00::1), lo (127.0.0.1)".
+std::string listed(const std::vector<NetworkInterface>& interfaces);
 
 }  // namespace anello

@@ -238,6 +238,10 @@ void Rendezvous::listen() {
   if (const std::string& other = Config::get().advertise; !one_host && !other.empty()) self_.tcp_address.ip = other;
   self_.rails.clear();
   if (const std::string& filter = Config::get().interfaces; !filter.empty()) {
+    const auto earlier = [&](const Peer& p) { return p.reach == self_.reach && p.member.rank < self_.member.rank; };
+    const std::string idle = words_without_interface(filter);
+    // One of the ranks of this host says it.
+    if (!idle.empty() && std::none_of(known_.begin(), known_.end(), earlier)) log::warn(self_.member.rank, idle);
     for (const std::string& ip : addresses_beside(tcp_->address().ip, filter, kMostRails - 1)) {
       std::shared_ptr<Listener> rail = door.listen({"", ip, 0});
       if (!rail) throw Error(ANELLO_ERR_ADDRESS, text("no free port to listen on at ", ip));

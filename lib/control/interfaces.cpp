@@ -25,13 +25,14 @@ std::string source_towards(const std::string& ip) {
 std::string address_of_interface(const std::string& filter, const std::string& destination) {
   const InterfaceFilter wanted(filter);
   const std::string leads_there = destination.empty() ? std::string() : source_towards(destination);
+  const std::vector<NetworkInterface> all = network_interfaces();
   std::vector<NetworkInterface> matching;
-  for (const NetworkInterface& each : network_interfaces()) {
+  for (const NetworkInterface& each : all) {
     if (wanted.matches(each.name, each.ip)) matching.push_back(each);
   }
   if (matching.empty()) {
-    throw Error(ANELLO_ERR_ADDRESS, text(Config::get().interfaces.empty() ? "ANELLO_INTERFACE=" : "ANELLO_INTERFACES=",
-                                         filter, ": no interface has this name or address"));
+    const char* const variable = Config::get().interfaces.empty() ? "ANELLO_INTERFACE" : "ANELLO_INTERFACES";
+    throw Error(ANELLO_ERR_ADDRESS, means_none(variable, filter, all));
   }
   // "^eth1" also matches the loopback and a container engine's bridge, which lead to no other host.
   const auto worse = [&](const NetworkInterface& each) {
@@ -41,6 +42,15 @@ std::string address_of_interface(const std::string& filter, const std::string& d
   return std::min_element(matching.begin(), matching.end(),
                           [&](const auto& a, const auto& b) { return worse(a) < worse(b); })
       ->ip;
+}
+
+std::string words_without_interface(const std::string& filter) {
+  const std::vector<NetworkInterface> all = network_interfaces();
+  std::string idle;
+  for (const std::string& word : InterfaceFilter(filter).idle_words(all)) idle += (idle.empty() ? "" : ", ") + word;
+  if (idle.empty()) return {};
+  return text("ANELLO_INTERFACES=", filter, ": no interface has the name or address ", idle, "; there are ",
+              listed(all));
 }
 
 std::vector<std::string> addresses_beside(const std::string& first, const std::string& filter, std::size_t most) {

@@ -23,6 +23,9 @@ std::string address_of_interface(const std::string& filter, const std::string& d
 // is left out, whose kind of address (IPv4 or IPv6) is preferred.
 std::vector<std::string> addresses_beside(const std::string& first, const std::string& filter, std::size_t most);
 
+// Which words of ANELLO_INTERFACES mean none of this host's interfaces, for a person; empty: each means one.
+std::string words_without_interface(const std::string& filter);
+
 // The address of this host for ranks on other hosts. destination: an address that all ranks reach, such as the meeting
 // place's, or empty. It is the address that leads there, or else to the rest of the network, or else that of any
 // interface that is up: hosts need no default route. Empty: there is only the loopback.

@@ -42,11 +42,12 @@ TEST_CASE("a value that does not parse is named, and the default stays") {
     const char* name;
     const char* value;
   };
-  for (const Bad bad :
-       {Bad{"ANELLO_TIMEOUT_MS", "5s"}, Bad{"ANELLO_TIMEOUT_MS", " 5"}, Bad{"ANELLO_TIMEOUT_MS", "0x10"},
-        Bad{"ANELLO_TIMEOUT_MS", "1.5"}, Bad{"ANELLO_TIMEOUT_MS", "99999999999999999999"},
-        Bad{"ANELLO_INVARIANT", "yes"}, Bad{"ANELLO_INVARIANT", "2"}, Bad{"ANELLO_INVARIANT", "01"},
-        Bad{"ANELLO_LOG", "loud"}, Bad{"ANELLO_LOG", "WARN"}, Bad{"ANELLO_STAGING", "yes"}}) {
+  for (const Bad bad : {Bad{"ANELLO_TIMEOUT_MS", "5s"}, Bad{"ANELLO_TIMEOUT_MS", " 5"},
+                        Bad{"ANELLO_TIMEOUT_MS", "0x10"}, Bad{"ANELLO_TIMEOUT_MS", "1.5"},
+                        Bad{"ANELLO_TIMEOUT_MS", "99999999999999999999"}, Bad{"ANELLO_INVARIANT", "yes"},
+                        Bad{"ANELLO_INVARIANT", "2"}, Bad{"ANELLO_INVARIANT", "01"}, Bad{"ANELLO_LOG", "loud"},
+                        Bad{"ANELLO_LOG", "WARN"}, Bad{"ANELLO_STAGING", "yes"}, Bad{"ANELLO_ADVERTISE", "nonsense"},
+                        Bad{"ANELLO_INTERFACE", "10.0.0.0/33"}, Bad{"ANELLO_INTERFACES", "eth0,10.0.0/8"}}) {
     INFO(bad.name << "=" << bad.value);
     const Config config = read_from({{bad.name, bad.value}});
     REQUIRE(config.problems.size() == 1);

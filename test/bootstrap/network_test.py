@@ -124,7 +124,23 @@ class Network(unittest.TestCase):
                 first.kill()
                 first.communicate()
         out, _ = self.start(0, ANELLO_INTERFACE="=eth", STORE_FOLDER=self.folder.name).communicate(timeout=20)
-        self.assertIn("ANELLO_INTERFACE==eth: no interface has this name or address", out)
+        self.assertIn("ANELLO_INTERFACE==eth: no interface has this name or address; there are lo (127.0.0.1, ", out)
+        self.assertIn("eth0 (10.79.0.1", out)
+
+    def test_words_that_mean_no_interface_are_named(self):
+        for name, value, said in [
+                ("ANELLO_INTERFACES", "nope", "ANELLO_INTERFACES=nope: no interface has this name or address; there are lo (127.0.0.1"),
+                ("ANELLO_INTERFACE", "^eth,lo", "ANELLO_INTERFACE=^eth,lo: no interface is left; there are lo (127.0.0.1"),
+                ("ANELLO_INTERFACES", "eth0,10.66.0.0/33", "ANELLO_INTERFACES=eth0,10.66.0.0/33: the prefix length of 10.66.0.0/33 is not"),
+                ("ANELLO_ADVERTISE", "nonsense", "ANELLO_ADVERTISE=nonsense is not an address: give the one at which")]:
+            with self.subTest(name=name, value=value):
+                stores = tempfile.mkdtemp(dir=self.folder.name)
+                out, _ = self.start(0, STORE_FOLDER=stores, **{name: value}).communicate(timeout=40)
+                self.assertIn(f"error: {said}", out)
+        ranks = self.meet(ANELLO_INTERFACES="eth0,nope")
+        for out, logged in ranks:
+            self.assertEqual(out, "sum 2\n")
+            self.assertIn("ANELLO_INTERFACES=eth0,nope: no interface has the name or address nope; there are ", logged)
 
     def test_link_local_addresses_with_the_scope_of_each_host(self):
         # The interfaces have different names, so neither host can use the other's scope.

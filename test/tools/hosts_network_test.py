@@ -59,6 +59,19 @@ class HostsOnANetwork(unittest.TestCase):
         self.assertRegex(err, r"no address of host 10\.79\.0\.1, where rank 0 is, is reached by all other hosts:\n"
                               r"  host1 to 10\.80\.0\.1:\d+: Network is unreachable")
 
+    def test_words_that_leave_no_place_for_others_are_named(self):
+        hosts = self.network(2)
+        for name, value, said in [
+                ("ANELLO_INTERFACE", "^eth", "host 10.79.0.1, where rank 0 is, has no address that other hosts can reach: "
+                                             "ANELLO_INTERFACE=^eth leaves only its loopback"),
+                ("ANELLO_INTERFACES", "nope", "ANELLO_INTERFACES=nope: no interface has this name or address; there are lo (127.0.0.1"),
+                ("ANELLO_INTERFACES", "eth0,10.0.0.0/33", "ANELLO_INTERFACES=eth0,10.0.0.0/33: the prefix length of 10.0.0.0/33 is not")]:
+            with self.subTest(name=name, value=value):
+                code, out, err = self.start(hosts, "10.79.0.1,host1", "echo", "started", **{name: value}).end()
+                self.assertEqual((code, out), (126, ""))
+                self.assertIn(said, err)
+                self.assertNotIn("firewall", err)
+
     def test_a_host_that_vanishes_ends_the_job_and_its_own_ranks_end_too(self):
         hosts = self.network(2)
         launcher = self.start(hosts, "10.79.0.1:2,host1:2", "sh", "-c", "echo $$; exec sleep 300")

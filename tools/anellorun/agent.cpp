@@ -124,8 +124,8 @@ void Agent::take_frame(const Frame& frame) {
   switch (frame.kind) {
     case Kind::job: take_job(reader); break;
     case Kind::offer: {
-      const std::string interface(reader.text());
-      offers_.emplace(interface, std::string(reader.text()));
+      const std::string variable(reader.text()), interface(reader.text());
+      offers_.emplace(variable, interface, std::string(reader.text()));
       tell_offers();
       break;
     }

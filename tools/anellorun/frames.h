@@ -27,7 +27,7 @@
 
 namespace anellorun {
 
-inline constexpr std::uint32_t kAgentVersion = 3;
+inline constexpr std::uint32_t kAgentVersion = 4;
 inline constexpr std::string_view kPreamble =
     "\n\x01"
     "anellorun agent\x02\n";
@@ -40,7 +40,7 @@ inline constexpr std::size_t kMaxUntaken = 1024 * 1024;  // bytes of a host's ou
 enum class Kind : std::uint8_t {
   hello = 1,    // u32 version, text host name
   job,          // text secret, text name, Share, text folder, u32 count, text variables
-  offer,        // text interface, text ports
+  offer,        // text variable, text interface, text ports
   offers,       // text nonce, u32 count, {text address, u32 port}
   probe,        // the same
   probed,       // u32 count, {u32 errno, u32 microseconds, i64 microseconds by which the clock there is ahead}

@@ -81,10 +81,11 @@ std::string variable(const char* name) {
   return value != nullptr ? value : "";
 }
 
-std::string wanted_interfaces() {
-  const std::string several = variable("ANELLO_INTERFACES");
-  return several.empty() ? variable("ANELLO_INTERFACE") : several;
+const char* interfaces_variable() {
+  return variable("ANELLO_INTERFACES").empty() ? "ANELLO_INTERFACE" : "ANELLO_INTERFACES";
 }
+
+std::string wanted_interfaces() { return variable(interfaces_variable()); }
 
 std::vector<std::string> environment_for_others() {
   constexpr std::array kOfThisHost{"_",

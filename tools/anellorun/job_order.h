@@ -26,7 +26,8 @@ JobOrder take_order(Reader& reader, std::unique_ptr<Secret>& secret);
 std::vector<std::string> environment_for_others();
 // Of this process's environment; empty if it is not set.
 std::string variable(const char* name);
-// ANELLO_INTERFACES, or else ANELLO_INTERFACE.
+// ANELLO_INTERFACES if it is set, or else ANELLO_INTERFACE: the name, and the value.
+const char* interfaces_variable();
 std::string wanted_interfaces();
 
 }  // namespace anellorun

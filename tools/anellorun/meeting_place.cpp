@@ -1,5 +1,9 @@
 #include "anellorun/meeting_place.h"
 
+#include "anellorun/job_order.h"
+
+#include "base/network_interfaces.h"
+
 #include <string.h>
 
 #include <algorithm>
@@ -48,11 +52,19 @@ MeetingPlace find_meeting_place(const std::vector<RemoteHost*>& hosts, const std
                     [i](const RemoteHost* host) { return host->probed()->at(i).error == 0; }))
       return places[i];
   }
+  const auto for_others = [](const MeetingPlace& place) { return !anello::is_loopback(place.address); };
+  if (std::none_of(places.begin(), places.end(), for_others)) {
+    throw std::runtime_error(
+        "host " + first->name() + ", where rank 0 is, has no address that other hosts can reach: " +
+        (interface.empty() ? "there are only its loopback and link-local addresses"
+                           : std::string(interfaces_variable()) + "=" + interface + " leaves only its loopback") +
+        "\nLook at its addresses: ip -br addr");
+  }
   std::string why = "no address of host " + first->name() + ", where rank 0 is, is reached by all other hosts:";
   for (const RemoteHost* host : others) {
     for (std::size_t i = 0; i < places.size(); ++i) {
       const int error = host->probed()->at(i).error;
-      if (error == 0) continue;
+      if (error == 0 || !for_others(places[i])) continue;
       why += "\n  " + host->name() + " to " + written(places[i]) + ": " +
              (error == EADDRINUSE ? "another host answers there" : strerror(error));
     }

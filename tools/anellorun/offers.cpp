@@ -41,13 +41,15 @@ std::int64_t microseconds_since_1970() {
   return std::int64_t{now.tv_sec} * 1'000'000 + now.tv_nsec / 1'000;
 }
 
-Offers::Offers(const std::string& interface, const std::string& ports) {
+Offers::Offers(const std::string& variable, const std::string& interface, const std::string& ports) {
   nonce_.resize(kNonceBytes);
   draw(nonce_.data(), nonce_.size());
   int low = 0, high = 0;
   if (!anello::parse_port_range(ports, low, high))
     throw std::runtime_error("ANELLO_PORT_RANGE=" + ports + " is not LOW-HIGH, from 1 to 65535");
   const anello::InterfaceFilter wanted(interface);
+  const std::string fault = wanted.fault();
+  if (!fault.empty()) throw std::runtime_error(variable + "=" + interface + ": " + fault);
   bool any = false;
   for (const anello::NetworkInterface& each : interfaces()) {
     if (!wanted.matches(each.name, each.ip)) continue;
@@ -55,10 +57,9 @@ Offers::Offers(const std::string& interface, const std::string& ports) {
     offer(each.ip, low, high);
   }
   if (!places_.empty()) return;
-  throw std::runtime_error(any ? "no port of ANELLO_PORT_RANGE=" + ports + " is free"
-                           : interface.empty()
-                               ? "it has no network address at which others could reach it"
-                               : "ANELLO_INTERFACE=" + interface + ": no interface has this name or address");
+  throw std::runtime_error(any                 ? "no port of ANELLO_PORT_RANGE=" + ports + " is free"
+                           : interface.empty() ? "it has no network address at which others could reach it"
+                                               : anello::means_none(variable, interface, anello::network_interfaces()));
 }
 
 void Offers::offer(const std::string& ip, int low, int high) {

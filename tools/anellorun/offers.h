@@ -20,9 +20,10 @@ std::int64_t microseconds_since_1970();
 
 class Offers {
  public:
-  // interface: ANELLO_INTERFACE, or "" for all; ports: ANELLO_PORT_RANGE, or "" for any. Throws std::system_error,
-  // std::runtime_error.
-  Offers(const std::string& interface, const std::string& ports);
+  // interface: the value of variable, ANELLO_INTERFACE or ANELLO_INTERFACES, or "" for all; ports: ANELLO_PORT_RANGE,
+  // or
+  // "" for any. Throws std::system_error, std::runtime_error.
+  Offers(const std::string& variable, const std::string& interface, const std::string& ports);
 
   const std::string& nonce() const { return nonce_; }
   // In order of preference; ports are free.

@@ -71,7 +71,7 @@ void RemoteHost::send_job(const JobOrder& order, const Secret& secret) {
 }
 
 void RemoteHost::ask_offers(const std::string& interface, const std::string& ports) {
-  channel_->send(Kind::offer, Writer().put(interface).put(ports));
+  channel_->send(Kind::offer, Writer().put(std::string(interfaces_variable())).put(interface).put(ports));
 }
 
 void RemoteHost::ask_probe(const std::string& nonce, const std::vector<MeetingPlace>& places) {
