@@ -232,8 +232,10 @@ std::string as_json(const Snapshot& taken) {
 Snapshot from_json(const std::string& content) {
   try {
     return parsed(json::parse(content));
+  } catch (const json::exception&) {
+    throw Error(ANELLO_ERR_CORRUPT, "it is no dump of Anello's recorder, or is cut off");
   } catch (const std::exception& failure) {
-    throw Error(ANELLO_ERR_CORRUPT, text("it is not what Anello writes, or is cut off: ", failure.what()));
+    throw Error(ANELLO_ERR_CORRUPT, text("it is no dump of Anello's recorder, or is cut off: ", failure.what()));
   }
 }
 

@@ -124,13 +124,19 @@ class ExplainDump(JobTest):
         self.assertIn("Rank 2 is what the others wait for: it has not entered operation 5", said)
 
     def test_what_is_no_dump_is_refused_in_a_sentence(self):
-        for content, words in (("{}", "is not what Anello writes"), ('{"format": 9}', "another version's format"), ("[", "is cut off")):
+        for content, words in (("{}", "is no dump of Anello's recorder"), ('{"format": 9}', "another version's format"), ("[", "is cut off")):
             path = pathlib.Path(self.folder, "anello-x.json")
             path.write_text(content)
             done = subprocess.run([INFO, "--explain-dump", path], capture_output=True, text=True, timeout=60)
             self.assertEqual(done.returncode, 2)
             self.assertRegex(done.stderr, f"anello-info: {path}: .*{words}")
+            self.assertNotIn("json.exception", done.stderr)
+            self.assertNotIn("dumps are the files", done.stderr)
         os.unlink(path)
+        done = subprocess.run([INFO, "--explain-dump", "/etc/passwd"], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 2)
+        self.assertEqual(done.stderr, "anello-info: /etc/passwd: it is no dump of Anello's recorder, or is cut off; dumps are the files "
+                                      "anello-JOB-rankN-commC.json in ANELLO_DUMP_DIR\n")
         done = subprocess.run([INFO, "--explain-dump", self.folder], capture_output=True, text=True, timeout=60)
         self.assertIn("has no file anello-*.json", done.stderr)
 

@@ -14,6 +14,11 @@ namespace {
 namespace fs = std::filesystem;
 using anello::recorder::Snapshot;
 
+bool is_dump(const fs::path& path) {
+  const std::string name = path.filename().string();
+  return name.rfind("anello-", 0) == 0 && path.extension() == ".json";
+}
+
 Snapshot read_file(const fs::path& path) {
   std::error_code failed;
   const auto bytes = fs::file_size(path, failed);
@@ -27,13 +32,10 @@ Snapshot read_file(const fs::path& path) {
   try {
     return anello::recorder::from_json(content.str());
   } catch (const std::exception& wrong) {
-    throw std::runtime_error(path.string() + ": " + wrong.what());
+    throw std::runtime_error(
+        path.string() + ": " + wrong.what() +
+        (is_dump(path) ? "" : "; dumps are the files anello-JOB-rankN-commC.json in ANELLO_DUMP_DIR"));
   }
-}
-
-bool is_dump(const fs::path& path) {
-  const std::string name = path.filename().string();
-  return name.rfind("anello-", 0) == 0 && path.extension() == ".json";
 }
 
 }  // namespace
