@@ -66,6 +66,24 @@ class Rails(unittest.TestCase):
         self.assertIn("on 2 rails", said[3])
         self.assertLess(carried[2], 0.01 * sum(carried))
 
+    def test_packets_that_go_by_one_way_and_come_back_by_another(self):
+        cables = self.cables(2)
+        # Each host has an address of its own behind both cables, and they send by different ones.
+        for number, host in enumerate(cables.hosts):
+            other = 1 - number
+            for name in ("all", "rail0", "rail1"):  # loose: packets may come by another way than the answer goes
+                host.run("sh", "-c", f"echo 2 > /proc/sys/net/ipv4/conf/{name}/rp_filter")
+            host.run("ip", "addr", "add", f"10.90.0.{number + 1}/32", "dev", "lo")
+            host.run("ip", "route", "add", f"10.90.0.{other + 1}", "via", cables.address(other, rail=number), "dev", f"rail{number}",
+                     "src", f"10.90.0.{number + 1}")
+        codes, said, there = self.run_on(cables, 4315, "", "", MASTER_ADDR="10.90.0.1")
+        self.assertEqual(codes, [0] * 4, said)
+        self.assertRegex(said[0], r"rank 2 .* over tcp")
+        back = cables.sent(1)
+        for sent, used in ((there, 0), (back, 1)):
+            self.assertGreater(sent[used], 1 << 20)
+            self.assertLess(sent[1 - used], 0.01 * sent[used], "only what asks for neighbours")
+
     def test_a_rail_that_leads_nowhere_is_named(self):
         cables = self.cables(2)
         # The second interfaces are in different networks.
