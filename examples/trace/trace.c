@@ -1,6 +1,6 @@
 /* Writes the time that a few steps of a training loop spend in Anello as a trace for chrome://tracing or
  * ui.perfetto.dev: hooks add a line for each call and rank. Start it with anellorun -np 2 trace trace.json. */
-#include <anello/anello.h>
+#include "event.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -17,31 +17,21 @@ static struct {
 } trace = {PTHREAD_MUTEX_INITIALIZER, NULL, 0, 0};
 
 static void completed(void* context, const anello_hook_info_t* info) {
-  char event[1024];
+  char event[kEventBytes];
   (void)context;
-  /* "X": begin and length, in microseconds. A process of the picture is a rank, and its rows are communicator and kind
-   * of call. */
-  const int length = snprintf(
-      event, sizeof event,
-      "{\"name\": \"%s\", \"cat\": \"anello\", \"ph\": \"X\", \"ts\": %.3f, \"dur\": %.3f, \"pid\": %d, \"tid\": %d,"
-      " \"args\": {\"label\": \"%s\", \"sequence\": %lld, \"count\": %zu, \"bytes\": %zu, \"dtype\": \"%s\","
-      " \"algorithm\": \"%s\", \"transport\": \"%s\", \"result\": \"%s\"}},\n",
-      info->label[0] != '\0' ? info->label : info->name, (double)info->posted_ns / 1e3,
-      (double)(info->completed_ns - info->posted_ns) / 1e3, info->rank, info->blocking ? 0 : 1 + (int)info->kind,
-      info->label, (long long)info->sequence, info->count, info->bytes, anello_dtype_name(info->dtype),
-      info->algorithm != NULL ? info->algorithm : "", info->transport, anello_result_name(info->result));
-  if (length < 0 || (size_t)length >= sizeof event) return;
+  const size_t length = trace_event(event, info);
+  if (length == 0) return;
   pthread_mutex_lock(&trace.mutex);
-  if (trace.bytes + (size_t)length > trace.room) {
+  if (trace.bytes + length > trace.room) {
     char* grown = realloc(trace.text, 2 * trace.room + sizeof event);
     if (grown != NULL) {
       trace.text = grown;
       trace.room = 2 * trace.room + sizeof event;
     }
   }
-  if (trace.bytes + (size_t)length <= trace.room) {
-    memcpy(trace.text + trace.bytes, event, (size_t)length);
-    trace.bytes += (size_t)length;
+  if (trace.bytes + length <= trace.room) {
+    memcpy(trace.text + trace.bytes, event, length);
+    trace.bytes += length;
   }
   pthread_mutex_unlock(&trace.mutex);
 }

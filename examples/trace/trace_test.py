@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Checks that the trace of two ranks has every call of both, each within its rank's time. Arguments: anellorun, the
-program."""
+"""Checks that the trace of two ranks has every call of both, each within its rank's time, and that of any program its
+calls. Arguments: anellorun, the program, another program, the library to preload, the page that says how."""
 
 import collections
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import unittest
 
 
 class Trace(unittest.TestCase):
-    launcher = program = None
+    launcher = program = other = preload = page = None
 
     def test_every_call_of_every_rank_is_in_the_file(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -41,7 +42,19 @@ class Trace(unittest.TestCase):
             other = ends[1 - event["pid"], event["args"]["sequence"]]
             self.assertGreaterEqual(other, event["ts"])
 
+    def test_a_program_that_knows_nothing_of_it_is_traced_as_the_page_says(self):
+        commands = [line.strip() for line in pathlib.Path(self.page).read_text().splitlines()]
+        together = next(line for line in commands if line.startswith("(echo '['"))
+        with tempfile.TemporaryDirectory() as folder:
+            words = ["env", f"LD_PRELOAD={self.preload}", "ASAN_OPTIONS=verify_asan_link_order=0", self.other]
+            done = subprocess.run([self.launcher, "-np", "2", "--timeout", "60", *words], capture_output=True, text=True,
+                                  check=False, cwd=folder)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            subprocess.run(together, shell=True, check=True, cwd=folder)
+            events = json.loads((pathlib.Path(folder) / "trace.json").read_text())
+        self.assertEqual(sorted((event["pid"], event["name"]) for event in events), [(0, "allreduce"), (1, "allreduce")])
+
 
 if __name__ == "__main__":
-    Trace.launcher, Trace.program = sys.argv[1:]
+    Trace.launcher, Trace.program, Trace.other, Trace.preload, Trace.page = map(os.path.abspath, sys.argv[1:])
     unittest.main(argv=sys.argv[:1], verbosity=2)
