@@ -40,6 +40,22 @@ class Options(unittest.TestCase):
             with self.subTest(options=options):
                 self.assertEqual(self.lines(*options, *script), here)
 
+    def test_addresses_of_ipv6(self):
+        for options, host, port in [(["--rdzv-endpoint=::1"], "::1", 29500), (["--rdzv-endpoint=[::1]:29400"], "::1", 29400),
+                                    (["--rdzv-endpoint=[fd66::1]"], "fd66::1", 29500), (["--master-addr=[::1]"], "::1", 29500),
+                                    (["--master-addr", "fd66::1", "--master-port", "7"], "fd66::1", 7),
+                                    (["--rdzv-endpoint=[fe80::1%none]:9"], "fe80::1%none", 9), (["--rdzv-endpoint=fe80::1%x"], "fe80::1%x", 29500),
+                                    (["--rdzv-endpoint=alpha:9"], "alpha", 9), (["--rdzv-endpoint=10.1.2.3"], "10.1.2.3", 29500)]:
+            with self.subTest(options=options):
+                self.assertEqual(self.lines("-np", "1", *options, "sh", "-c", "echo $MASTER_ADDR $MASTER_PORT"), [f"{host} {port}"])
+                shown = f"[{host}]" if ":" in host else host
+                self.assertIn(f"meeting place: {shown}:{port}\n", self.run_with("-np", "1", *options, "--dry-run", "true")[1])
+        for word in ("[::1", "[::1]2", "::1]:2", "[alpha]:2", "a:b:2", ":29400", "fd66::x", "[::1]:", "[::1]:70000", "alpha:x"):
+            with self.subTest(word=word):
+                code, _, err = self.run_with("-np", "1", "--rdzv-endpoint", word, "true")
+                self.assertEqual(code, 2, err)
+                self.assertRegex(err, r"--rdzv-endpoint: '.*' is not (HOST, HOST:PORT or \[IPv6 address\]:PORT|a whole number from 0 to 65534)")
+
     def test_each_node_has_its_own_launcher(self):
         with tempfile.TemporaryDirectory() as folder:
             secret = pathlib.Path(folder, "secret")

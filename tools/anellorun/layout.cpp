@@ -139,8 +139,7 @@ std::string describe(const Options& options) {
       line(words);
     }
   }
-  line("meeting place: " + (options.place ? options.place->address + " port " + std::to_string(options.place->port)
-                                          : std::string("found when the job starts")));
+  line("meeting place: " + (options.place ? written(*options.place) : std::string("found when the job starts")));
   return text;
 }
 
