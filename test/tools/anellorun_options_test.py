@@ -5,6 +5,7 @@ import os
 import pathlib
 import pty
 import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -55,6 +56,24 @@ class Options(unittest.TestCase):
                 code, _, err = self.run_with("-np", "1", "--rdzv-endpoint", word, "true")
                 self.assertEqual(code, 2, err)
                 self.assertRegex(err, r"--rdzv-endpoint: '.*' is not (HOST, HOST:PORT or \[IPv6 address\]:PORT|a whole number from 0 to 65534)")
+
+    def test_the_meeting_place_is_on_an_allowed_port(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            one = taken.getsockname()[1]
+            two = f"{one}-{one + 1}" if one < 65534 else f"{one - 1}-{one}"
+            for options, variables in [(["-x", f"ANELLO_PORT_RANGE={two}"], {}), ([], {"ANELLO_PORT_RANGE": two}),
+                                       (["-x", f"ANELLO_PORT_RANGE={two}"], {"ANELLO_PORT_RANGE": f"{one}-{one}"}),
+                                       (["--hosts", "localhost:2", "-x", f"ANELLO_PORT_RANGE={two}"], {})]:
+                with self.subTest(options=options, variables=variables):
+                    out = self.lines("-np", "2", *options, "sh", "-c", "echo $MASTER_PORT", variables=variables)
+                    self.assertEqual(out, [str(one + 1 if one < 65534 else one - 1)] * 2)
+            code, _, err = self.run_with("-np", "2", "true", variables={"ANELLO_PORT_RANGE": f"{one}-{one}"})
+            self.assertEqual((code, err), (126, f"anellorun: no port of ANELLO_PORT_RANGE={one}-{one} is free\n"))
+        code, _, err = self.run_with("-np", "2", "true", variables={"ANELLO_PORT_RANGE": "9-8"})
+        self.assertEqual((code, err), (126, "anellorun: ANELLO_PORT_RANGE=9-8 is not LOW-HIGH, from 1 to 65535\n"))
+        code, _, err = self.run_with("--hosts", "localhost:1,127.0.0.1:1", "-x", "ANELLO_INTERFACE=none", "true")
+        self.assertEqual(code, 126)
+        self.assertIn("ANELLO_INTERFACE=none: no interface has this name or address", err)
 
     def test_each_node_has_its_own_launcher(self):
         with tempfile.TemporaryDirectory() as folder:

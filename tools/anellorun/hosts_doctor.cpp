@@ -111,8 +111,9 @@ void HostsDoctor::reach_all() {
     }
   }
   wait_for_all([](const Patient& each) { return each.host->greeted(); }, kGreeting, "its agent did not answer");
+  const Program& program = options_.shares.front().programs.front();
   for (const std::size_t i : answering())
-    patients_[i].host->ask_offers(wanted_interfaces(), variable("ANELLO_PORT_RANGE"));
+    patients_[i].host->ask_offers(wanted_interfaces(program), variable("ANELLO_PORT_RANGE", program));
   wait_for_all([](const Patient& each) { return each.host->offers().has_value(); }, kAnswer,
                "its agent did not say its addresses");
 }

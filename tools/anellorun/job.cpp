@@ -1,44 +1,21 @@
 #include "anellorun/job.h"
 
 #include "anellorun/failure.h"
+#include "anellorun/socket_address.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 
 #include <array>
+#include <cerrno>
 #include <map>
+#include <stdexcept>
 #include <utility>
 
 extern char** environ;
 
 namespace anellorun {
-namespace {
-
-// 0: the host has no such address.
-int free_port(int family, const char* ip) {
-  Descriptor socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!socket && errno == EAFNOSUPPORT) return 0;
-  if (!socket) fail("socket");
-  sockaddr_storage address{};
-  address.ss_family = static_cast<sa_family_t>(family);
-  auto& four = reinterpret_cast<sockaddr_in&>(address);
-  auto& six = reinterpret_cast<sockaddr_in6&>(address);
-  inet_pton(family, ip, family == AF_INET ? static_cast<void*>(&four.sin_addr) : &six.sin6_addr);
-  socklen_t bytes = family == AF_INET ? sizeof four : sizeof six;
-  if (bind(socket.get(), reinterpret_cast<sockaddr*>(&address), bytes) != 0) {
-    if (errno == EADDRNOTAVAIL) return 0;
-    fail("bind");
-  }
-  if (getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &bytes) != 0) fail("getsockname");
-  return ntohs(family == AF_INET ? four.sin_port : six.sin6_port);
-}
-
-}  // namespace
-
 std::string written(const MeetingPlace& place) {
   const bool six = place.address.find(':') != std::string::npos;
   return (six ? "[" + place.address + "]" : place.address) + ":" + std::to_string(place.port);
@@ -55,10 +32,16 @@ std::string new_job_name() {
   return name;
 }
 
-MeetingPlace place_on_this_host() {
-  constexpr std::pair<int, const char*> kLoopbacks[] = {{AF_INET, "127.0.0.1"}, {AF_INET6, "::1"}};
-  for (const auto& [family, ip] : kLoopbacks) {
-    if (const int port = free_port(family, ip); port != 0) return {ip, port};
+MeetingPlace place_on_this_host(const std::string& ports) {
+  for (const std::string ip : {"127.0.0.1", "::1"}) {
+    bool exists = true;
+    for (const std::uint16_t port : allowed_ports(ports)) {
+      SocketAddress address = socket_address(ip, port);
+      if (listen_at(address)) return {ip, address.port()};
+      exists = errno != EAFNOSUPPORT && errno != EADDRNOTAVAIL;
+      if (!exists) break;
+    }
+    if (exists) throw std::runtime_error(none_free(ports));
   }
   return {};
 }

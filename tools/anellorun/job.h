@@ -21,8 +21,8 @@ std::string written(const MeetingPlace& place);
 // A random name for a job.
 std::string new_job_name();
 // A port of the loopback that is free now. Another program may take it before rank 0 listens; rank 0 then says that the
-// port is in use.
-MeetingPlace place_on_this_host();
+// port is in use. ports: ANELLO_PORT_RANGE, or "" for any. Throws std::runtime_error if none of them is free.
+MeetingPlace place_on_this_host(const std::string& ports);
 
 class Job {
  public:

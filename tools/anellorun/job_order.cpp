@@ -81,11 +81,19 @@ std::string variable(const char* name) {
   return value != nullptr ? value : "";
 }
 
-const char* interfaces_variable() {
-  return variable("ANELLO_INTERFACES").empty() ? "ANELLO_INTERFACE" : "ANELLO_INTERFACES";
+std::string variable(const char* name, const Program& program) {
+  std::string found = variable(name);
+  for (const auto& [each, value] : program.environment) {
+    if (each == name) found = value;
+  }
+  return found;
 }
 
-std::string wanted_interfaces() { return variable(interfaces_variable()); }
+WantedInterfaces wanted_interfaces(const Program& program) {
+  const std::string several = variable("ANELLO_INTERFACES", program);
+  if (!several.empty()) return {"ANELLO_INTERFACES", several};
+  return {"ANELLO_INTERFACE", variable("ANELLO_INTERFACE", program)};
+}
 
 std::vector<std::string> environment_for_others() {
   constexpr std::array kOfThisHost{"_",

@@ -26,8 +26,14 @@ JobOrder take_order(Reader& reader, std::unique_ptr<Secret>& secret);
 std::vector<std::string> environment_for_others();
 // Of this process's environment; empty if it is not set.
 std::string variable(const char* name);
-// ANELLO_INTERFACES if it is set, or else ANELLO_INTERFACE: the name, and the value.
-const char* interfaces_variable();
-std::string wanted_interfaces();
+// As the ranks of the program find it.
+std::string variable(const char* name, const Program& program);
+
+// ANELLO_INTERFACES if it is set, or else ANELLO_INTERFACE.
+struct WantedInterfaces {
+  std::string variable;
+  std::string value;
+};
+WantedInterfaces wanted_interfaces(const Program& program);
 
 }  // namespace anellorun

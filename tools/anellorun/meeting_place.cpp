@@ -31,13 +31,13 @@ void wait_for_all(const std::vector<RemoteHost*>& hosts, const std::function<boo
 
 }  // namespace
 
-MeetingPlace find_meeting_place(const std::vector<RemoteHost*>& hosts, const std::string& interface,
+MeetingPlace find_meeting_place(const std::vector<RemoteHost*>& hosts, const WantedInterfaces& interfaces,
                                 const std::string& ports, const Wait& wait) {
   wait_for_all(
       hosts, [](const RemoteHost& host) { return host.greeted(); }, kGreeting, "its agent did not answer", wait);
-  if (hosts.size() == 1) return place_on_this_host();
+  if (hosts.size() == 1) return place_on_this_host(ports);
   RemoteHost* const first = hosts.front();
-  first->ask_offers(interface, ports);
+  first->ask_offers(interfaces, ports);
   wait_for_all(
       {first}, [](const RemoteHost& host) { return host.offers().has_value(); }, kAnswer,
       "its agent did not say its addresses", wait);
@@ -56,8 +56,8 @@ MeetingPlace find_meeting_place(const std::vector<RemoteHost*>& hosts, const std
   if (std::none_of(places.begin(), places.end(), for_others)) {
     throw std::runtime_error(
         "host " + first->name() + ", where rank 0 is, has no address that other hosts can reach: " +
-        (interface.empty() ? "there are only its loopback and link-local addresses"
-                           : std::string(interfaces_variable()) + "=" + interface + " leaves only its loopback") +
+        (interfaces.value.empty() ? "there are only its loopback and link-local addresses"
+                           : interfaces.variable + "=" + interfaces.value + " leaves only its loopback") +
         "\nLook at its addresses: ip -br addr");
   }
   std::string why = "no address of host " + first->name() + ", where rank 0 is, is reached by all other hosts:";

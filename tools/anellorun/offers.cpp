@@ -3,7 +3,6 @@
 #include "anellorun/socket_address.h"
 
 #include "base/interface_filter.h"
-#include "base/port_range.h"
 #include "base/network_interfaces.h"
 
 #include <sys/socket.h>
@@ -44,9 +43,7 @@ std::int64_t microseconds_since_1970() {
 Offers::Offers(const std::string& variable, const std::string& interface, const std::string& ports) {
   nonce_.resize(kNonceBytes);
   draw(nonce_.data(), nonce_.size());
-  int low = 0, high = 0;
-  if (!anello::parse_port_range(ports, low, high))
-    throw std::runtime_error("ANELLO_PORT_RANGE=" + ports + " is not LOW-HIGH, from 1 to 65535");
+  const std::vector<std::uint16_t> allowed = allowed_ports(ports);
   const anello::InterfaceFilter wanted(interface);
   const std::string fault = wanted.fault();
   if (!fault.empty()) throw std::runtime_error(variable + "=" + interface + ": " + fault);
@@ -54,22 +51,19 @@ Offers::Offers(const std::string& variable, const std::string& interface, const 
   for (const anello::NetworkInterface& each : interfaces()) {
     if (!wanted.matches(each.name, each.ip)) continue;
     any = true;
-    offer(each.ip, low, high);
+    offer(each.ip, allowed);
   }
   if (!places_.empty()) return;
-  throw std::runtime_error(any                 ? "no port of ANELLO_PORT_RANGE=" + ports + " is free"
+  throw std::runtime_error(any                 ? none_free(ports)
                            : interface.empty() ? "it has no network address at which others could reach it"
                                                : anello::means_none(variable, interface, anello::network_interfaces()));
 }
 
-void Offers::offer(const std::string& ip, int low, int high) {
-  for (int port = low; port <= high; ++port) {
+void Offers::offer(const std::string& ip, const std::vector<std::uint16_t>& ports) {
+  for (const std::uint16_t port : ports) {
     SocketAddress address = socket_address(ip, port);
-    Descriptor socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!socket || bind(socket.get(), address.get(), address.length) != 0 || listen(socket.get(), SOMAXCONN) != 0 ||
-        getsockname(socket.get(), address.get(), &address.length) != 0) {
-      continue;  // the port is in use, or the address is not ready yet
-    }
+    Descriptor socket = listen_at(address);
+    if (!socket) continue;  // the port is in use, or the address is not ready yet
     places_.push_back({ip, address.port()});
     listeners_.push_back(std::move(socket));
     return;

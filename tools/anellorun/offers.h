@@ -33,7 +33,7 @@ class Offers {
   void take(const pollfd* entries);
 
  private:
-  void offer(const std::string& ip, int low, int high);
+  void offer(const std::string& ip, const std::vector<std::uint16_t>& ports);
 
   std::string nonce_;
   std::vector<MeetingPlace> places_;

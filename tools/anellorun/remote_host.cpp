@@ -70,8 +70,8 @@ void RemoteHost::send_job(const JobOrder& order, const Secret& secret) {
   channel_->send(Kind::job, writer);
 }
 
-void RemoteHost::ask_offers(const std::string& interface, const std::string& ports) {
-  channel_->send(Kind::offer, Writer().put(std::string(interfaces_variable())).put(interface).put(ports));
+void RemoteHost::ask_offers(const WantedInterfaces& interfaces, const std::string& ports) {
+  channel_->send(Kind::offer, Writer().put(interfaces.variable).put(interfaces.value).put(ports));
 }
 
 void RemoteHost::ask_probe(const std::string& nonce, const std::vector<MeetingPlace>& places) {

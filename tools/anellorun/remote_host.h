@@ -42,7 +42,7 @@ class RemoteHost : public Host {
   const std::string& name() const { return share_.host; }
 
   void send_job(const JobOrder& order, const Secret& secret);
-  void ask_offers(const std::string& interface, const std::string& ports);
+  void ask_offers(const WantedInterfaces& interfaces, const std::string& ports);
   // May be asked again once it is answered.
   void ask_probe(const std::string& nonce, const std::vector<MeetingPlace>& places);
   void start(const MeetingPlace& place);

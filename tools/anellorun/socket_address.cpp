@@ -1,9 +1,12 @@
 #include "anellorun/socket_address.h"
 
+#include "base/port_range.h"
+
 #include <netdb.h>
 #include <netinet/in.h>
 
 #include <cstring>
+#include <stdexcept>
 
 namespace anellorun {
 
@@ -24,5 +27,25 @@ SocketAddress socket_address(const std::string& ip, int port) {
   freeaddrinfo(found);
   return parsed;
 }
+
+Descriptor listen_at(SocketAddress& address) {
+  Descriptor socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  // As the library does: connections of the job before keep no port busy.
+  const int yes = 1;
+  if (socket) setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  if (!socket || bind(socket.get(), address.get(), address.length) != 0 || listen(socket.get(), SOMAXCONN) != 0 ||
+      getsockname(socket.get(), address.get(), &address.length) != 0)
+    return {};
+  return socket;
+}
+
+std::vector<std::uint16_t> allowed_ports(const std::string& range) {
+  int low = 0, high = 0;
+  if (!anello::parse_port_range(range, low, high))
+    throw std::runtime_error("ANELLO_PORT_RANGE=" + range + " is not LOW-HIGH, from 1 to 65535");
+  return anello::ports_in_turn(range);
+}
+
+std::string none_free(const std::string& range) { return "no port of ANELLO_PORT_RANGE=" + range + " is free"; }
 
 }  // namespace anellorun

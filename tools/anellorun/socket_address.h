@@ -1,7 +1,11 @@
 #pragma once
+#include "anellorun/descriptor.h"
+
 #include <sys/socket.h>
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 namespace anellorun {
 
@@ -15,5 +19,14 @@ struct SocketAddress {
 
 // An empty one if ip is not a numeric address.
 SocketAddress socket_address(const std::string& ip, int port);
+
+// A nonblocking socket that listens there; port 0: at a free one, which address then has. Empty if that is not
+// possible; errno says why.
+Descriptor listen_at(SocketAddress& address);
+
+// The ports that ANELLO_PORT_RANGE allows, in the order to try them; 0: any. Throws std::runtime_error.
+std::vector<std::uint16_t> allowed_ports(const std::string& range);
+// "no port of .. is free"
+std::string none_free(const std::string& range);
 
 }  // namespace anellorun

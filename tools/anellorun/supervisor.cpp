@@ -83,7 +83,8 @@ void Supervisor::start_here() {
   const Share& share = shares_.front();
   const bool alone = !options_.others_start_too;
   const std::string name = alone && options_.job_name.empty() ? new_job_name() : options_.job_name;
-  MeetingPlace place = options_.place ? *options_.place : place_on_this_host();
+  MeetingPlace place =
+      options_.place ? *options_.place : place_on_this_host(variable("ANELLO_PORT_RANGE", share.program_of(0)));
   job_ = std::make_unique<Job>(name, alone ? &secret_ : nullptr, std::move(place), share.world);
   auto ranks = std::make_unique<LocalRanks>(share, *job_, static_cast<Events&>(*this));
   LocalRanks& here = *ranks;
@@ -113,7 +114,9 @@ void Supervisor::start_on_hosts() {
   const auto wait = [this](const std::function<bool()>& holds, std::chrono::seconds time) {
     return this->wait(holds, time);
   };
-  const MeetingPlace found = find_meeting_place(hosts, wanted_interfaces(), variable("ANELLO_PORT_RANGE"), wait);
+  const Program& first = shares_.front().program_of(0);  // rank 0 listens at the place
+  const MeetingPlace found =
+      find_meeting_place(hosts, wanted_interfaces(first), variable("ANELLO_PORT_RANGE", first), wait);
   const MeetingPlace place = options_.place.value_or(found);
   for (RemoteHost* host : hosts) host->start(place);
   const auto started = [&] {
