@@ -35,6 +35,12 @@ int ranks_of(const Wishes& wishes) {
 }
 
 void check_nodes(const Wishes& wishes) {
+  const bool several = wishes.nodes > 1 || wishes.hosts.size() > 1;
+  if (wishes.standalone && several)
+    throw Mistake("--standalone", std::string("means one host, but ") + (wishes.nodes > 1 ? "--nnodes" : "--hosts") +
+                                      " says more; leave one of the two out");
+  if (wishes.any_port && several)
+    throw Mistake("--rdzv-endpoint", "port 0 means any free one, which other hosts would not know; write a port");
   if (wishes.node < 0 || wishes.node >= wishes.nodes)
     throw Mistake("--node-rank", "counts from 0 to the number of nodes less 1; --nnodes says how many there are");
   if (wishes.nodes == 1) return;
@@ -87,7 +93,10 @@ std::string lay_out(const Wishes& wishes, Options& options) {
   for (Share& share : options.shares) share.nodes = std::max(wishes.nodes, static_cast<int>(options.shares.size()));
   options.on_agents = !wishes.hosts.empty();
   options.others_start_too = wishes.nodes > 1;
-  if (options.others_start_too || !wishes.master.empty() || wishes.port != 0) {
+  // Others do not reach the loopback of the first of several hosts.
+  if (options.shares.size() > 1 && wishes.master.empty()) {
+    options.port = wishes.port;
+  } else if (!wishes.any_port && (options.others_start_too || !wishes.master.empty() || wishes.port != 0)) {
     options.place = MeetingPlace{wishes.master.empty() ? "127.0.0.1" : wishes.master,
                                  wishes.port == 0 ? kDefaultPort : wishes.port};
   }
@@ -139,7 +148,8 @@ std::string describe(const Options& options) {
       line(words);
     }
   }
-  line("meeting place: " + (options.place ? written(*options.place) : std::string("found when the job starts")));
+  const std::string at = options.port == 0 ? "" : ", at port " + std::to_string(options.port);
+  line("meeting place: " + (options.place ? written(*options.place) : "found when the job starts" + at));
   return text;
 }
 

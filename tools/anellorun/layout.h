@@ -21,8 +21,10 @@ struct Wishes {
   int ranks_of_host = 0;         // --nproc-per-node; 0: not said
   int nodes = 1;                 // --nnodes
   int node = 0;
-  std::string master;  // --master-addr, --rdzv-endpoint
-  int port = 0;
+  std::string master;     // --master-addr, --rdzv-endpoint
+  int port = 0;           // 0: not said
+  bool any_port = false;  // --rdzv-endpoint HOST:0
+  bool standalone = false;
   std::vector<Program> programs;  // their ranks: 0 if not said
   Binding binding = Binding::none;
   int most_restarts = 0;

@@ -79,6 +79,7 @@ void read_endpoint(const std::string& word, Wishes& wishes) {
   const Endpoint endpoint = parse_endpoint(word);
   wishes.master = endpoint.host;
   if (endpoint.port) wishes.port = *endpoint.port;
+  wishes.any_port = endpoint.port == 0;
 }
 
 std::vector<HostSlots> hosts_of(const CLI::App& app) {
@@ -187,7 +188,6 @@ bool parse(int argc, char** argv, Options& options, int& exit_code) {
   Wishes wishes;
   std::vector<std::string> exports;
   std::string ignored, endpoint;
-  bool unused = false;
   add_program_options(app, wishes.ranks, exports);
   app.add_flag("--tag-output", options.tag_output, "Begins each line of output with its rank");
   app.add_option("--log-dir,--log_dir", options.log_folder, "Writes each rank's output to a file rank-N.log there")
@@ -276,14 +276,14 @@ bool parse(int argc, char** argv, Options& options, int& exit_code) {
       ->type_name("PORT")
       ->group(kNodes);
   app.add_option("--rdzv-endpoint,--rdzv_endpoint", endpoint,
-                 "The two in one; an IPv6 address before a port stands in brackets")
+                 "The two in one; an IPv6 address before a port stands in brackets; port 0: any")
       ->type_name("HOST[:PORT]")
       ->group(kNodes);
   app.add_option("--rdzv-id,--rdzv_id", options.job_name, "Name of the job")->type_name("ID")->group(kNodes);
   app.add_option("--rdzv-backend,--rdzv_backend", ignored, "Accepted; changes nothing")
       ->type_name("NAME")
       ->group(kNodes);
-  app.add_flag("--standalone", unused, "Accepted; one host is the default")->group(kNodes);
+  app.add_flag("--standalone", wishes.standalone, "One host, which is the default")->group(kNodes);
 
   std::vector<std::vector<std::string>> programs = split_programs({argv + 1, argv + argc});
   try {

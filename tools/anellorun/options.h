@@ -27,6 +27,7 @@ struct Options {
   // A launcher on each host starts a share (--nnodes): they have the same place, and ANELLO_SECRET_FILE.
   bool others_start_too = false;
   std::optional<MeetingPlace> place;  // as the user wants it
+  int port = 0;                       // likewise, at an address that is found when the job starts; 0: any
   std::string job_name;               // empty: a random one, or with others_start_too none
   std::string folder;                 // in which ranks start; empty: this process's own
   std::string agent_path;             // of anellorun on other hosts; empty: as here

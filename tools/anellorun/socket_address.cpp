@@ -46,6 +46,9 @@ std::vector<std::uint16_t> allowed_ports(const std::string& range) {
   return anello::ports_in_turn(range);
 }
 
-std::string none_free(const std::string& range) { return "no port of ANELLO_PORT_RANGE=" + range + " is free"; }
+std::string none_free(const std::string& range) {
+  const std::string low = range.substr(0, range.find('-'));
+  return range == low + "-" + low ? "port " + low + " is in use" : "no port of ANELLO_PORT_RANGE=" + range + " is free";
+}
 
 }  // namespace anellorun

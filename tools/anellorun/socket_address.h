@@ -26,7 +26,7 @@ Descriptor listen_at(SocketAddress& address);
 
 // The ports that ANELLO_PORT_RANGE allows, in the order to try them; 0: any. Throws std::runtime_error.
 std::vector<std::uint16_t> allowed_ports(const std::string& range);
-// "no port of .. is free"
+// "no port of .. is free", "port .. is in use"
 std::string none_free(const std::string& range);
 
 }  // namespace anellorun

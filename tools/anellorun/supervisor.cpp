@@ -115,8 +115,9 @@ void Supervisor::start_on_hosts() {
     return this->wait(holds, time);
   };
   const Program& first = shares_.front().program_of(0);  // rank 0 listens at the place
-  const MeetingPlace found =
-      find_meeting_place(hosts, wanted_interfaces(first), variable("ANELLO_PORT_RANGE", first), wait);
+  const std::string port = std::to_string(options_.port);
+  const std::string ports = options_.port != 0 ? port + "-" + port : variable("ANELLO_PORT_RANGE", first);
+  const MeetingPlace found = find_meeting_place(hosts, wanted_interfaces(first), ports, wait);
   const MeetingPlace place = options_.place.value_or(found);
   for (RemoteHost* host : hosts) host->start(place);
   const auto started = [&] {
