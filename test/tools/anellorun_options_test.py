@@ -115,6 +115,17 @@ class Options(unittest.TestCase):
             self.assertEqual(code, 2)
             self.assertIn("no NVIDIA GPU", err)
 
+    def test_auto_counts_no_other_machine(self):
+        self.assertEqual(self.hosts("--hosts", "alpha:2,beta:2", "-np", "auto"), [("alpha", 2), ("beta", 2)])
+        if not pathlib.Path("/dev/nvidia0").exists():
+            count = int(self.lines("-np", "cpu", "sh", "-c", "echo $WORLD_SIZE")[0])
+            self.assertEqual(self.hosts("--hosts", "localhost", "--nproc-per-node", "auto"), [("localhost", count)])
+            self.assertEqual(self.hosts("--hosts", "localhost", "-np", "auto"), [("localhost", count)])
+        for options in (["--nproc-per-node", "auto"], ["--nproc-per-node", "cpu"], ["-np", "auto"], ["-np", "cpu"]):
+            code, _, err = self.run_with("--hosts", "localhost,beta", *options, "true")
+            self.assertEqual(code, 2, err)
+            self.assertIn("which may differ from host beta; write a number", err)
+
     def test_several_programs(self):
         out = self.lines("-np", "1", "-x", "W=one", "sh", "-c", "echo $RANK $W $WORLD_SIZE a :", ":", "-n", "2", "-x", "W=two", "sh", "-c",
                          "echo $RANK $W $WORLD_SIZE b")

@@ -1,17 +1,16 @@
 #include "anellorun/options.h"
 
+#include "anellorun/counts.h"
 #include "anellorun/endpoint.h"
 #include "anellorun/help.h"
 #include "anellorun/hosts_doctor.h"
 #include "anellorun/layout.h"
-#include "anellorun/placement.h"
 #include "anellorun/words.h"
 #include "shared/command_line.h"
 #include "shared/manual.h"
 
 #include <anello/anello.h>
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,32 +30,6 @@ std::pair<std::string, std::string> variable(const std::string& word) {
   const char* value = std::getenv(name.c_str());
   if (value == nullptr) throw CLI::ValidationError("-x", name + " is not set here; write -x " + name + "=value");
   return {name, value};
-}
-
-int gpus() {
-  int count = 0;
-  for (struct stat about{}; stat(("/dev/nvidia" + std::to_string(count)).c_str(), &about) == 0;) ++count;
-  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
-  if (visible == nullptr || count == 0) return count;
-  const std::string list = visible;
-  return list.empty() ? 0 : std::min(count, static_cast<int>(std::count(list.begin(), list.end(), ',')) + 1);
-}
-
-// A number, or a word that stands for one.
-CLI::Validator number_of_ranks() {
-  const CLI::Validator whole = shared::whole(1, kMaxRanks);
-  return CLI::Validator(
-      [whole](std::string& input) {
-    if (input == "gpu" && gpus() == 0)
-      return std::string("'gpu': this machine has no NVIDIA GPU that this shell may use");
-    if (input == "gpu" || (input == "auto" && gpus() > 0)) {
-      input = std::to_string(gpus());
-    } else if (input == "cpu" || input == "auto") {
-      input = std::to_string(usable_processors());
-    }
-    return whole(input);
-      },
-      "");
 }
 
 // "2"; torchrun also takes "1:4", a range in which hosts may come and go.
@@ -316,6 +289,7 @@ bool parse(int argc, char** argv, Options& options, int& exit_code) {
     } catch (const std::runtime_error& mistake) {
       throw CLI::ValidationError("--rdzv-endpoint", mistake.what());
     }
+    settle_counts(wishes);
     if (app.count("--reset-limit") > 0) elastic.resets = resets;
     settle_elastic(app, std::move(elastic), wishes, options);
     const std::string note = lay_out(wishes, options);
