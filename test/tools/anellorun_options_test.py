@@ -130,7 +130,10 @@ class Options(unittest.TestCase):
         out = self.lines("-np", "1", "-x", "W=one", "sh", "-c", "echo $RANK $W $WORLD_SIZE a :", ":", "-n", "2", "-x", "W=two", "sh", "-c",
                          "echo $RANK $W $WORLD_SIZE b")
         self.assertEqual(out, ["0 one 3 a :", "1 two 3 b", "2 two 3 b"])
-        self.assertEqual(self.lines("-np", "1", "echo", ":", "x", ":"), [": x :"])
+        self.assertEqual(self.lines("-np", "1", "echo", "A", ":", "-x", "B=2", "-np", "1", "sh", "-c", "echo $B"), ["2", "A"])
+        self.assertEqual(self.lines("-n1", "echo", "A", ":", "-n1", "echo", "B"), ["A", "B"])
+        for words in (": x :", ": -nope", ": -h", ": --version", ": --", ": -"):
+            self.assertEqual(self.lines("-np", "1", "printf", "%s ", *words.split()), [words + " "])
 
     def test_what_contradicts_itself_is_refused(self):
         for arguments, said in [
@@ -142,6 +145,9 @@ class Options(unittest.TestCase):
                 (["--nnodes", "2", "--hosts", "a", "--nproc-per-node", "1", "true"], "--hosts"),
                 (["--hosts", "a", "--hostfile", "f", "true"], "give one"),
                 (["-np", "1", "true", ":", "-np", "1"], "a program to start"),
+                (["-np", "1", "true", ":", "-x", "A=1", "true"], "-np: is needed for each program"),
+                (["-np", "1", "true", ":", "--timeout", "5", "-np", "1", "true"], "--timeout: is for the whole job; write it before"),
+                (["-np", "1", "true", ":", "-np", "1", "--hosts=a", "true"], "--hosts: is for the whole job; write it before"),
                 (["--standalone", "--nnodes=2", "--nproc-per-node=1", "true"], "--standalone: means one host, but --nnodes says more"),
                 (["--standalone", "--hosts=a,b", "true"], "--standalone: means one host, but --hosts says more"),
                 (["--nnodes=2", "--nproc-per-node=1", "--rdzv-endpoint=a:0", "true"], "port 0 means any free one"),

@@ -28,6 +28,9 @@ anello_comm_create(NULL, &comm) needs nothing else. Ranks prove to each other th
 that is handed down through a descriptor: it shows in no command line, environment or file. OMP_NUM_THREADS, unless it
 is set, becomes the number of processors divided by the number of ranks on the host.
 
+A ':' before an option of anellorun begins another program, which takes -np and -x. Any other ':' goes to the program; if
+one before such an option should too, write it within sh -c '..'.
+
 Hosts: ssh must need no password, and anellorun and the program must be under the same path on every host. Ranks start
 in this folder (--wdir names another), with this shell's environment but for what describes this host and user (HOME,
 TMPDIR, SSH_* and the like). The secret goes through ssh to an anellorun on each host, which starts the ranks there. An

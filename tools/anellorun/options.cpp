@@ -135,12 +135,14 @@ void add_program_options(CLI::App& app, int& ranks, std::vector<std::string>& ex
 }
 
 // The programs after the first, each behind a colon.
-Program further_program(const std::vector<std::string>& words) {
+Program further_program(const CLI::App& of_job, const std::vector<std::string>& words) {
   CLI::App app("", "anellorun");
   Program program;
   std::vector<std::string> exports;
   add_program_options(app, program.ranks, exports);
   CommandLine line = split_words(app, words);
+  const std::string alien = option_of_job(of_job, app, {line.reversed_options.rbegin(), line.reversed_options.rend()});
+  if (!alien.empty()) throw Mistake(alien, "is for the whole job; write it before the first program");
   app.parse(line.reversed_options);
   for (const std::string& word : exports) program.environment.push_back(variable(word));
   program.words = line.program;
@@ -258,7 +260,7 @@ bool parse(int argc, char** argv, Options& options, int& exit_code) {
       ->group(kNodes);
   app.add_flag("--standalone", wishes.standalone, "One host, which is the default")->group(kNodes);
 
-  std::vector<std::vector<std::string>> programs = split_programs({argv + 1, argv + argc});
+  std::vector<std::vector<std::string>> programs = split_programs(app, {argv + 1, argv + argc});
   try {
     CommandLine line = split_words(app, programs.front());
     app.parse(line.reversed_options);
@@ -277,7 +279,7 @@ bool parse(int argc, char** argv, Options& options, int& exit_code) {
     }
     if (first.words.empty()) throw CLI::RequiredError("a program to start");
     wishes.programs.push_back(std::move(first));
-    for (std::size_t i = 1; i < programs.size(); ++i) wishes.programs.push_back(further_program(programs[i]));
+    for (std::size_t i = 1; i < programs.size(); ++i) wishes.programs.push_back(further_program(app, programs[i]));
     wishes.hosts = hosts_of(app);
     if (options.doctor && wishes.hosts.size() > kMostExamined) {
       throw CLI::ValidationError(

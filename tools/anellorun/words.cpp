@@ -26,6 +26,14 @@ bool chooses_streams(const std::string& word) {
   return !word.empty() && word.find_first_not_of("0123456789:,") == std::string::npos;
 }
 
+// --help and --version ask nothing of a job: behind a colon they are a program's own.
+bool begins_program(const CLI::App& app, const std::string& word) {
+  if (word.size() < 2 || word[0] != '-') return false;
+  if (word[1] == 'n' && word.size() > 2 && word.find_first_not_of("0123456789", 2) == std::string::npos) return true;
+  const CLI::Option* option = app.get_option_no_throw(canonical(word.substr(0, word.find('='))));
+  return option != nullptr && option != app.get_help_ptr() && option != app.get_version_ptr();
+}
+
 }  // namespace
 
 CommandLine split_words(const CLI::App& app, const std::vector<std::string>& words) {
@@ -53,17 +61,26 @@ CommandLine split_words(const CLI::App& app, const std::vector<std::string>& wor
   return line;
 }
 
-std::vector<std::vector<std::string>> split_programs(const std::vector<std::string>& words) {
+std::vector<std::vector<std::string>> split_programs(const CLI::App& app, const std::vector<std::string>& words) {
   std::vector<std::vector<std::string>> programs(1);
   for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::string next = i + 1 < words.size() ? words[i + 1] : "";
-    if (words[i] == ":" && !programs.back().empty() && (next == "-np" || next == "--np" || next.rfind("-n", 0) == 0)) {
+    if (words[i] == ":" && !programs.back().empty() && i + 1 < words.size() && begins_program(app, words[i + 1])) {
       programs.emplace_back();
     } else {
       programs.back().push_back(words[i]);
     }
   }
   return programs;
+}
+
+std::string option_of_job(const CLI::App& of_job, const CLI::App& of_program, const std::vector<std::string>& options) {
+  for (const std::string& word : options) {
+    const std::string name = word.substr(0, word.find('='));
+    if (word[0] == '-' && of_program.get_option_no_throw(name) == nullptr &&
+        of_job.get_option_no_throw(name) != nullptr)
+      return name;
+  }
+  return "";
 }
 
 }  // namespace anellorun
