@@ -271,6 +271,15 @@ class Options(unittest.TestCase):
         code, out, err = self.run_with("-np", "1", "--max-restarts", "5", "sh", "-c", script)
         self.assertEqual((code, [line.split()[0] for line in out.splitlines()]), (0, ["0", "1", "2"]))
 
+    def test_a_log_file_keeps_what_each_start_has_printed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for _ in range(2):  # the second job begins the file anew
+                code, _, _ = self.run_with("-np", "1", "--max-restarts", "2", "--log-dir", folder, "sh", "-c",
+                                           "printf try$TORCHELASTIC_RESTART_COUNT; exit 3")
+                self.assertEqual(code, 3)
+                again = "\nanellorun: starting the job anew ({} of 2)\n"
+                self.assertEqual(pathlib.Path(folder, "rank-0.log").read_text(), f"try0{again.format(1)}try1{again.format(2)}try2")
+
     def test_a_job_that_the_user_ends_is_not_started_anew(self):
         code, _, err = self.run_with("-np", "2", "--max-restarts", "5", "--timeout", "0.3", "sleep", "60")
         self.assertEqual(code, 124)

@@ -40,11 +40,11 @@ int run(anellorun::Options& options) {
   const int most = options.shares.front().most_restarts;
   for (int restarts = 0;; ++restarts) {
     for (anellorun::Share& share : options.shares) share.restarts = restarts;
+    if (restarts > 0) std::cerr << options.shares.front().restart() << '\n';
     anellorun::Supervisor supervisor(options);
     supervisor.start();
     const int code = supervisor.run();
     if (code == 0 || restarts == most || supervisor.was_cut_short()) return code;
-    std::cerr << "anellorun: starting the job anew (" << restarts + 1 << " of " << most << ")\n";
   }
 }
 

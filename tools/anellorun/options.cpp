@@ -165,7 +165,8 @@ bool parse(int argc, char** argv, Options& options, int& exit_code) {
   std::string ignored, endpoint;
   add_program_options(app, wishes.ranks, exports);
   app.add_flag("--tag-output", options.tag_output, "Begins each line of output with its rank");
-  app.add_option("--log-dir,--log_dir", options.log_folder, "Writes each rank's output to a file rank-N.log there")
+  app.add_option("--log-dir,--log_dir", options.log_folder,
+                 "Writes each rank's output to a file rank-N.log there, of all starts of the job")
       ->type_name("FOLDER");
   // torchrun's --tee takes a number; see split_words.
   app.add_flag("--tee", options.tee, "With --log-dir: output goes to the screen too");

@@ -38,6 +38,12 @@ struct Share {
     return programs[i];
   }
   bool elastic() const { return slots > 0; }
+  // "anellorun: starting the job anew (1 of 3)"; "" at the first start.
+  std::string restart() const {
+    if (restarts == 0) return "";
+    return "anellorun: starting the job anew (" + std::to_string(restarts) + " of " + std::to_string(most_restarts) +
+           ")";
+  }
   bool has(int rank) const { return rank >= first && rank < first + ranks; }
 };
 

@@ -58,7 +58,8 @@ void Supervisor::add_rank(int rank) {
   const bool on_screen = options_.log_folder.empty() || options_.tee;
   Rank& each = ranks_.emplace_back();
   const std::string number = std::to_string(rank), tag = options_.tag_output ? "[" + number + "] " : "";
-  if (!options_.log_folder.empty()) each.log.open(options_.log_folder + "/rank-" + number + ".log");
+  if (!options_.log_folder.empty())
+    each.log.open(options_.log_folder + "/rank-" + number + ".log", options_.shares.front().restart());
   each.output.emplace(tag, on_screen ? &output_ : nullptr, &each.log);
   each.errors.emplace(tag, on_screen ? &errors_ : nullptr, &each.log);
 }
