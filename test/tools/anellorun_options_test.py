@@ -169,6 +169,11 @@ class Options(unittest.TestCase):
                 mask = re.search(rf"^\[{rank}\] Cpus_allowed_list:\s+(\S+)$", out, re.M)[1]
                 self.assertRegex(err, rf"anellorun: rank {rank} \(host \S+\) runs on processors? {re.escape(mask)}\n")
 
+    def test_ranks_that_share_a_core_are_noted_once(self):
+        for ranks, said in [(1, 0), (PROCESSORS + 2, 1)]:
+            code, _, err = self.run_with("-np", str(ranks), "--bind-to", "core", "true")
+            self.assertEqual((code, err.count("has more ranks than cores, so ranks share cores\n")), (0, said), err)
+
     def test_threads_share_the_processors(self):
         self.assertEqual(set(self.lines("-np", "1", "sh", "-c", "echo $OMP_NUM_THREADS")) <= {str(n + 1) for n in range(PROCESSORS)}, True)
         self.assertEqual(self.lines("-np", str(PROCESSORS), "sh", "-c", "echo $OMP_NUM_THREADS"), ["1"] * PROCESSORS)
@@ -186,7 +191,7 @@ class Options(unittest.TestCase):
 
     def test_a_dry_run_says_what_would_run_and_runs_nothing(self):
         with tempfile.TemporaryDirectory() as folder:
-            code, out, err = self.run_with("--hosts", "alpha:2,localhost:1", "--dry-run", "touch", f"{folder}/it")
+            code, out, err = self.run_with("--hosts", "alpha:2,localhost:1", "--dry-run", "--log-dir", f"{folder}/logs", "touch", f"{folder}/it")
             self.assertEqual((code, err, os.listdir(folder)), (0, "", []))
         self.assertIn("host alpha: ranks 0 to 1 of 3\n  started by: ssh ", out)
         self.assertIn(f"rank 1: touch {folder}/it\n", out)

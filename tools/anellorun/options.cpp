@@ -111,7 +111,7 @@ void settle_folders(Options& options) {
   std::array<char, 4096> here{};
   if (!options.log_folder.empty()) {
     std::error_code error;
-    std::filesystem::create_directories(options.log_folder, error);
+    if (!options.dry_run) std::filesystem::create_directories(options.log_folder, error);
     if (error) throw CLI::ValidationError("--log-dir", shared::in_quotes(options.log_folder) + ": " + error.message());
     options.log_folder = std::filesystem::absolute(options.log_folder);
   }
@@ -169,7 +169,7 @@ bool parse(int argc, char** argv, Options& options, int& exit_code) {
                  "Writes each rank's output to a file rank-N.log there, of all starts of the job")
       ->type_name("FOLDER");
   // torchrun's --tee takes a number; see split_words.
-  app.add_flag("--tee", options.tee, "With --log-dir: output goes to the screen too");
+  app.add_flag("--tee", options.tee, "With --log-dir: output goes to the screen too, as it does without --log-dir");
   app.add_flag("--keep-going", options.keep_going, "Leaves the other ranks alone when one fails");
   app.add_option("--max-restarts,--max_restarts", wishes.most_restarts, "Starts a job that fails again, so many times")
       ->check(shared::whole(0, kMaxRestarts))

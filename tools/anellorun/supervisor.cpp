@@ -225,11 +225,6 @@ void Supervisor::read_input() {
   first_host_->give_input({buffer.data(), got > 0 ? static_cast<std::size_t>(got) : 0});
 }
 
-void Supervisor::bound(int rank, const std::string& processors) {
-  say("rank " + std::to_string(rank) + " (host " + host_of(rank) + ") runs on " +
-      (processors.find_first_not_of("0123456789") == std::string::npos ? "processor " : "processors ") + processors);
-}
-
 void Supervisor::output(int rank, Stream stream, std::string_view bytes) {
   Rank& from = ranks_[static_cast<std::size_t>(rank)];
   (stream == kOutput ? from.output : from.errors)->put(bytes);

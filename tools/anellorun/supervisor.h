@@ -123,6 +123,8 @@ class Supervisor final : private HostEvents, private RosterActions {
   bool asked_to_end_ = false;
   bool signalled_ = false;
   int failures_named_ = 0;
+  std::set<std::string> bound_;  // the processors of ranks that have a core each, by host
+  bool said_shared_core_ = false;
   std::optional<Clock::time_point> timeout_at_;
   std::optional<Clock::time_point> terminate_at_;
   std::optional<Clock::time_point> kill_at_;
