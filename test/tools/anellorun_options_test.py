@@ -41,6 +41,22 @@ class Options(unittest.TestCase):
             with self.subTest(options=options):
                 self.assertEqual(self.lines(*options, *script), here)
 
+    def test_underscores_stand_for_dashes(self):
+        out = self.run_with("--nproc_per_node=1", "--dry_run", "--bind_to", "none", "--keep_going", "--rdzv_id", "a_b", "--no_python",
+                            "prog", "--its_own")
+        self.assertEqual((out[0], out[2]), (0, ""))
+        self.assertIn("rank 0: prog --its_own\n", out[1])
+
+    def test_a_python_module_and_a_python_script(self):
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "script.py").write_text("import sys; print(sys.argv[1:])")
+            for option in ("-m", "--module"):
+                self.assertEqual(self.lines("-np", "1", option, "script", "-x", "b", cwd=folder), ["['-x', 'b']"])
+            for word in ("script.py", "./script.py", f"{folder}/script.py"):
+                code, _, err = self.run_with("-np", "1", word, cwd=folder)
+                self.assertIn(code, (126, 127))
+                self.assertTrue(err.endswith(f"; is it a script? Then write: anellorun .. python3 {word}\n"), err)
+
     def test_addresses_of_ipv6(self):
         for options, host, port in [(["--rdzv-endpoint=::1"], "::1", 29500), (["--rdzv-endpoint=[::1]:29400"], "::1", 29400),
                                     (["--rdzv-endpoint=[fd66::1]"], "fd66::1", 29500), (["--master-addr=[::1]"], "::1", 29500),

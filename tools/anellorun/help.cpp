@@ -28,6 +28,7 @@ anello_comm_create(NULL, &comm) needs nothing else. Ranks prove to each other th
 that is handed down through a descriptor: it shows in no command line, environment or file. OMP_NUM_THREADS, unless it
 is set, becomes the number of processors divided by the number of ranks on the host.
 
+Names of options may have _ in place of -.
 A ':' before an option of anellorun begins another program, which takes -np and -x. Any other ':' goes to the program; if
 one before such an option should too, write it within sh -c '..'.
 

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <exception>
 #include <iostream>
+#include <string>
 #include <string_view>
 
 namespace {
@@ -33,6 +34,14 @@ int run_agent() {
     std::cerr << "anellorun's agent: " << shared::complaint(failure) << '\n';
     return anellorun::kExitCannotStart;
   }
+}
+
+std::string hint(const anellorun::CannotStart& failure) {
+  const std::string& program = failure.program;
+  const bool script = program.size() > 3 && program.compare(program.size() - 3, 3, ".py") == 0;
+  if (script && access(program.c_str(), R_OK) == 0)
+    return "; is it a script? Then write: anellorun .. python3 " + program;
+  return failure.code == ENOENT ? "; is it a path (./prog) or in PATH?" : "";
 }
 
 // A job that fails is started anew, as often as the user allows.
@@ -64,7 +73,7 @@ int main(int argc, char** argv) {
   } catch (const CannotStart& failure) {
     std::cerr << "anellorun: cannot start '" << failure.program << "'"
               << (failure.host.empty() ? "" : " on host " + failure.host) << ": " << strerror(failure.code)
-              << (failure.code == ENOENT ? "; is it a path (./prog) or in PATH?" : "") << '\n';
+              << hint(failure) << '\n';
     return failure.code == ENOENT ? kExitNotFound : kExitCannotStart;
   } catch (const std::exception& failure) {
     std::cerr << "anellorun: " << shared::complaint(failure) << '\n';

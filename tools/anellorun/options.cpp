@@ -124,7 +124,7 @@ void settle_folders(Options& options) {
 }
 
 // Options of one program; the others are of the job.
-void add_program_options(CLI::App& app, int& ranks, std::vector<std::string>& exports) {
+void add_program_options(CLI::App& app, int& ranks, std::vector<std::string>& exports, bool& module) {
   app.add_option("-n,--np", ranks, "Number of ranks (also written -np): a number, auto, cpu or gpu")
       ->transform(number_of_ranks())
       ->type_name("N");
@@ -132,6 +132,12 @@ void add_program_options(CLI::App& app, int& ranks, std::vector<std::string>& ex
       ->type_name("NAME[=VALUE]")
       ->expected(1)
       ->take_all();
+  app.add_flag("-m,--module", module, "The program is a Python module: starts python3 -m");
+}
+
+std::vector<std::string> program_words(std::vector<std::string> words, bool module) {
+  if (module && !words.empty()) words.insert(words.begin(), {"python3", "-m"});
+  return words;
 }
 
 // The programs after the first, each behind a colon.
@@ -139,13 +145,14 @@ Program further_program(const CLI::App& of_job, const std::vector<std::string>& 
   CLI::App app("", "anellorun");
   Program program;
   std::vector<std::string> exports;
-  add_program_options(app, program.ranks, exports);
+  bool module = false;
+  add_program_options(app, program.ranks, exports, module);
   CommandLine line = split_words(app, words);
   const std::string alien = option_of_job(of_job, app, {line.reversed_options.rbegin(), line.reversed_options.rend()});
   if (!alien.empty()) throw Mistake(alien, "is for the whole job; write it before the first program");
   app.parse(line.reversed_options);
   for (const std::string& word : exports) program.environment.push_back(variable(word));
-  program.words = line.program;
+  program.words = program_words(line.program, module);
   if (program.words.empty()) throw CLI::RequiredError("a program to start after ':'");
   return program;
 }
@@ -163,15 +170,16 @@ bool parse(int argc, char** argv, Options& options, int& exit_code) {
   Wishes wishes;
   std::vector<std::string> exports;
   std::string ignored, endpoint;
-  add_program_options(app, wishes.ranks, exports);
+  bool module = false, unused = false;
+  add_program_options(app, wishes.ranks, exports, module);
   app.add_flag("--tag-output", options.tag_output, "Begins each line of output with its rank");
-  app.add_option("--log-dir,--log_dir", options.log_folder,
+  app.add_option("--log-dir", options.log_folder,
                  "Writes each rank's output to a file rank-N.log there, of all starts of the job")
       ->type_name("FOLDER");
   // torchrun's --tee takes a number; see split_words.
   app.add_flag("--tee", options.tee, "With --log-dir: output goes to the screen too, as it does without --log-dir");
   app.add_flag("--keep-going", options.keep_going, "Leaves the other ranks alone when one fails");
-  app.add_option("--max-restarts,--max_restarts", wishes.most_restarts, "Starts a job that fails again, so many times")
+  app.add_option("--max-restarts", wishes.most_restarts, "Starts a job that fails again, so many times")
       ->check(shared::whole(0, kMaxRestarts))
       ->type_name("N");
   app.add_option("--timeout", options.timeout_seconds, "Ends the job after this many seconds")
@@ -193,7 +201,7 @@ bool parse(int argc, char** argv, Options& options, int& exit_code) {
   app.add_option("--hostfile,--machinefile", ignored, "The same from a file, a host on each line")
       ->type_name("FILE")
       ->group(kHosts);
-  app.add_option("--nproc-per-node,--nproc_per_node", wishes.ranks_of_host, "Number of ranks on each host")
+  app.add_option("--nproc-per-node", wishes.ranks_of_host, "Number of ranks on each host")
       ->transform(number_of_ranks())
       ->type_name("N")
       ->group(kHosts);
@@ -237,29 +245,28 @@ bool parse(int argc, char** argv, Options& options, int& exit_code) {
       ->type_name("SECONDS")
       ->group(kElastic);
 
-  const char* const kNodes = "Several hosts, each with its own anellorun (torchrun's names, - or _)";
+  const char* const kNodes = "Several hosts, each with its own anellorun (torchrun's names)";
   app.add_option("--nnodes", wishes.nodes, "Number of hosts")
       ->transform(number_of_nodes())
       ->type_name("N")
       ->group(kNodes);
-  app.add_option("--node-rank,--node_rank", wishes.node, "This host's number, from 0")
+  app.add_option("--node-rank", wishes.node, "This host's number, from 0")
       ->check(shared::whole(0, kMaxRanks))
       ->type_name("R")
       ->group(kNodes);
-  app.add_option("--master-addr,--master_addr", wishes.master, "Address of host 0")->type_name("HOST")->group(kNodes);
-  app.add_option("--master-port,--master_port", wishes.port, "Port there (default: 29500)")
+  app.add_option("--master-addr", wishes.master, "Address of host 0")->type_name("HOST")->group(kNodes);
+  app.add_option("--master-port", wishes.port, "Port there (default: 29500)")
       ->check(shared::whole(1, 65534))
       ->type_name("PORT")
       ->group(kNodes);
-  app.add_option("--rdzv-endpoint,--rdzv_endpoint", endpoint,
+  app.add_option("--rdzv-endpoint", endpoint,
                  "The two in one; an IPv6 address before a port stands in brackets; port 0: any")
       ->type_name("HOST[:PORT]")
       ->group(kNodes);
-  app.add_option("--rdzv-id,--rdzv_id", options.job_name, "Name of the job")->type_name("ID")->group(kNodes);
-  app.add_option("--rdzv-backend,--rdzv_backend", ignored, "Accepted; changes nothing")
-      ->type_name("NAME")
-      ->group(kNodes);
+  app.add_option("--rdzv-id", options.job_name, "Name of the job")->type_name("ID")->group(kNodes);
+  app.add_option("--rdzv-backend", ignored, "Accepted; changes nothing")->type_name("NAME")->group(kNodes);
   app.add_flag("--standalone", wishes.standalone, "One host, which is the default")->group(kNodes);
+  app.add_flag("--no-python", unused, "Accepted; programs are started as they are")->group(kNodes);
 
   std::vector<std::vector<std::string>> programs = split_programs(app, {argv + 1, argv + argc});
   try {
@@ -267,7 +274,7 @@ bool parse(int argc, char** argv, Options& options, int& exit_code) {
     app.parse(line.reversed_options);
     Program first;
     first.ranks = wishes.ranks;
-    first.words = line.program;
+    first.words = program_words(line.program, module);
     for (const std::string& word : exports) first.environment.push_back(variable(word));
     if (options.doctor) {
       if (!first.words.empty() || programs.size() > 1)

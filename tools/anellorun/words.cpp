@@ -11,7 +11,11 @@ namespace {
 std::string canonical(const std::string& word) {
   static const std::set<std::string> names{"-np",          "-hosts", "-host",      "-hostfile",
                                            "-machinefile", "-wdir",  "-tag-output"};
-  return names.count(word.substr(0, word.find('='))) != 0 ? "-" + word : word;
+  const auto end = std::min(word.find('='), word.size());
+  std::string result = names.count(word.substr(0, end)) != 0 ? "-" + word : word;
+  // torchrun's old names have underscores.
+  if (word.rfind("--", 0) == 0) std::replace(result.begin(), result.begin() + static_cast<long>(end), '_', '-');
+  return result;
 }
 
 // Whether the word after this one is the option's value.
