@@ -3,7 +3,6 @@
 
 import os
 import pathlib
-import pty
 import re
 import socket
 import subprocess
@@ -16,12 +15,13 @@ from launcher import Launcher
 
 ANELLORUN = os.path.abspath(sys.argv.pop())
 PROCESSORS = len(os.sched_getaffinity(0))
-CLEAN = {name: value for name, value in os.environ.items() if name not in ("OMP_NUM_THREADS", "ANELLO_SECRET_FILE")}
+CLEAN = {name: value for name, value in os.environ.items() if name != "ANELLO_SECRET_FILE"}
+NO_THREADS = {name: value for name, value in CLEAN.items() if name != "OMP_NUM_THREADS"}
 
 
 class Options(unittest.TestCase):
     def run_with(self, *arguments, **more):
-        launcher = Launcher(ANELLORUN, arguments, env=CLEAN | more.pop("variables", {}), **more)
+        launcher = Launcher(ANELLORUN, arguments, env=more.pop("env", CLEAN) | more.pop("variables", {}), **more)
         self.addCleanup(launcher.close)
         return launcher.end()
 
@@ -190,20 +190,22 @@ class Options(unittest.TestCase):
             code, _, err = self.run_with("-np", str(ranks), "--bind-to", "core", "true")
             self.assertEqual((code, err.count("has more ranks than cores, so ranks share cores\n")), (0, said), err)
 
-    def test_threads_share_the_processors(self):
-        self.assertEqual(set(self.lines("-np", "1", "sh", "-c", "echo $OMP_NUM_THREADS")) <= {str(n + 1) for n in range(PROCESSORS)}, True)
-        self.assertEqual(self.lines("-np", str(PROCESSORS), "sh", "-c", "echo $OMP_NUM_THREADS"), ["1"] * PROCESSORS)
-        self.assertEqual(self.lines("-np", "2", "sh", "-c", "echo $OMP_NUM_THREADS", variables={"OMP_NUM_THREADS": "7"}), ["7", "7"])
-
-    def test_on_a_terminal_the_number_of_threads_is_said(self):
-        master, slave = pty.openpty()
-        code = subprocess.run([ANELLORUN, "-np", "2", "true"], env=CLEAN, stderr=slave, timeout=20).returncode
-        os.set_blocking(master, False)
-        said = os.read(master, 4096).decode()  # while the other end is open: its close would discard it
-        os.close(slave)
-        os.close(master)
-        self.assertEqual(code, 0)
-        self.assertRegex(said, r"anellorun: each rank has OMP_NUM_THREADS=\d+: \d+ processors for 2 ranks")
+    def test_threads_share_the_processors_and_their_number_is_said_once(self):
+        for ranks, options in [(1, []), (2, []), (PROCESSORS + 1, []), (PROCESSORS + 1, ["--oversubscribe"]), (2, ["--hosts", "localhost:2"])]:
+            with self.subTest(ranks=ranks, options=options):
+                code, out, err = self.run_with("-np", str(ranks), *options, "sh", "-c", "echo $OMP_NUM_THREADS", env=NO_THREADS)
+                self.assertEqual((code, len(out.split())), (0, ranks))
+                said = re.fullmatch(r"anellorun: each rank has OMP_NUM_THREADS=(\d+): (\d+) processors? for (\d+) ranks( on host localhost)?"
+                                    r"(, which take turns \(--oversubscribe says that this is meant\))?\n", err)
+                self.assertEqual(said is not None, ranks > 1, err)
+                if said:
+                    threads, processors = int(said[1]), int(said[2])
+                    self.assertEqual((set(out.split()), threads), ({said[1]}, max(1, processors // ranks)))
+                    self.assertEqual((said[4] is not None, said[5] is not None), ("--hosts" in options, ranks > processors and "--oversubscribe" not in options))
+        for options in ([], ["--hosts", "localhost:2"]):
+            set_here = ["-np", "2", *options, "sh", "-c", "echo $OMP_NUM_THREADS"]
+            self.assertEqual(self.lines(*set_here, variables={"OMP_NUM_THREADS": "7"}), ["7", "7"])
+            self.assertEqual(self.lines("-x", "OMP_NUM_THREADS=7", *set_here, env=NO_THREADS), ["7", "7"])
 
     def test_a_dry_run_says_what_would_run_and_runs_nothing(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -1,5 +1,6 @@
 """What the tests of anellorun share: starting it, talking to it, and looking at processes by number."""
 
+import os
 import pathlib
 import re
 import signal
@@ -12,6 +13,10 @@ DEADLINE = 20  # of everything that should happen soon; the machine may be busy
 for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
     if signal.getsignal(number) == signal.SIG_IGN:
         signal.signal(number, signal.SIG_DFL)
+
+
+# Else the launcher would say to how many threads it has set this.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 class Launcher:

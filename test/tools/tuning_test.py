@@ -65,7 +65,7 @@ class Tuning(unittest.TestCase):
 
     def run_ranks(self, **more):
         environment = {name: value for name, value in os.environ.items() if not name.startswith("ANELLO_")}
-        environment |= {"XDG_CONFIG_HOME": self.directory.name, "HOME": self.directory.name} | more
+        environment |= {"XDG_CONFIG_HOME": self.directory.name, "HOME": self.directory.name, "OMP_NUM_THREADS": "1"} | more
         ended = subprocess.run([ANELLORUN, "-np", "3", sys.executable, "-B", __file__, "--rank", LIBRARY], env=environment,
                                capture_output=True, text=True, timeout=60, check=False)
         return [json.loads(line) for line in ended.stdout.splitlines()], ended.stderr

@@ -271,6 +271,10 @@ void Agent::bound(int rank, const std::string& processors) {
   channel_.send(Kind::bound, Writer().put(rank).put(processors));
 }
 
+void Agent::threads(int rank, int ranks, int processors) {
+  channel_.send(Kind::threads, Writer().put(rank).put(ranks).put(processors));
+}
+
 void Agent::output(int rank, Stream stream, std::string_view bytes) {
   untaken_[stream] += bytes.size();
   channel_.send(Kind::output, Writer().put(rank).put(static_cast<int>(stream)).put(bytes));

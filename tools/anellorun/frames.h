@@ -13,7 +13,7 @@
 //   start (place)                ->
 //                                <-     started
 //   signal, gone, input, taken, unread, tell, beat  ->
-//                                <-     bound, output, ended, gone, input_taken, told, beat
+//                                <-     bound, threads, output, ended, gone, input_taken, told, beat
 //   finish                       ->
 //                                <-     done
 //
@@ -62,6 +62,7 @@ enum class Kind : std::uint8_t {
   cannot_start,  // u32 errno, text program
   tell,          // u32 rank, text message
   told,          // the same
+  threads,       // u32 rank, u32 ranks, u32 processors
 };
 
 // Something came that no agent or launcher of this version says.

@@ -26,7 +26,7 @@ const char* const kHelp = R"(Examples:
 Each rank finds RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT in its environment;
 anello_comm_create(NULL, &comm) needs nothing else. Ranks prove to each other that they belong to the job by a secret
 that is handed down through a descriptor: it shows in no command line, environment or file. OMP_NUM_THREADS, unless it
-is set, becomes the number of processors divided by the number of ranks on the host.
+is set, becomes the number of processors divided by the number of ranks on the host; a line on stderr says so.
 
 Names of options may have _ in place of -.
 A ':' before an option of anellorun begins another program, which takes -np and -x. Any other ':' goes to the program; if

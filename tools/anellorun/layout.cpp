@@ -100,7 +100,7 @@ std::string lay_out(const Wishes& wishes, Options& options) {
     options.place = MeetingPlace{wishes.master.empty() ? "127.0.0.1" : wishes.master,
                                  wishes.port == 0 ? kDefaultPort : wishes.port};
   }
-  if (!crowded || wishes.oversubscribe) return "";
+  if (!crowded || options.oversubscribe) return "";
   return "the hosts have slots for fewer than " + std::to_string(ranks) +
          " ranks, so some share processors (--oversubscribe "
          "says that this is meant)";

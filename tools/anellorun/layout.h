@@ -28,7 +28,6 @@ struct Wishes {
   std::vector<Program> programs;  // their ranks: 0 if not said
   Binding binding = Binding::none;
   int most_restarts = 0;
-  bool oversubscribe = false;
 };
 
 // Fills shares, on_agents, others_start_too and place. Throws Mistake. A note for the user, or "".

@@ -211,7 +211,8 @@ bool parse(int argc, char** argv, Options& options, int& exit_code) {
       ->group(kHosts);
   app.add_flag("--doctor", options.doctor, "Runs no job: looks for what is wrong on each host and between each two")
       ->group(kHosts);
-  app.add_flag("--oversubscribe", wishes.oversubscribe, "Says nothing about more ranks than hosts have slots")
+  app.add_flag("--oversubscribe", options.oversubscribe,
+               "Says nothing about more ranks than hosts have slots or processors")
       ->group(kHosts);
 
   const char* const kElastic = "Ranks that come and go, for hvd.elastic.run (docs/horovod.md; horovodrun's names)";

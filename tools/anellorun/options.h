@@ -36,6 +36,7 @@ struct Options {
   bool tag_output = false;
   bool keep_going = false;
   bool dry_run = false;
+  bool oversubscribe = false;  // more ranks than slots or processors are meant
   bool doctor = false;         // each share has one rank, which runs the doctor
   double timeout_seconds = 0;  // 0: none
   std::optional<ElasticWishes> elastic;

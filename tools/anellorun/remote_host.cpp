@@ -1,6 +1,7 @@
 #include "anellorun/remote_host.h"
 
 #include "anellorun/agent.h"
+#include "anellorun/options.h"
 #include "anellorun/process.h"
 
 #include <spawn.h>
@@ -180,6 +181,11 @@ void RemoteHost::take_frame(const Frame& frame) {
     case Kind::bound: {
       const int rank = own_rank(reader);
       events_.bound(rank, std::string(reader.text()));
+      break;
+    }
+    case Kind::threads: {
+      const int rank = own_rank(reader), ranks = reader.integer(kMaxRanks);
+      events_.threads(rank, ranks, reader.integer(INT32_MAX));
       break;
     }
     case Kind::output: {

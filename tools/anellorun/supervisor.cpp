@@ -3,7 +3,6 @@
 #include "anellorun/hosts.h"
 #include "anellorun/local_ranks.h"
 #include "anellorun/meeting_place.h"
-#include "anellorun/placement.h"
 #include "anellorun/process.h"
 
 #include <poll.h>
@@ -12,7 +11,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <stdexcept>
 
 namespace anellorun {
@@ -91,12 +89,6 @@ void Supervisor::start_here() {
   LocalRanks& here = *ranks;
   hosts_.push_back(std::move(ranks));
   here.start(STDIN_FILENO, signals_.original());
-  // For people; a script that reads what the program says should find nothing else.
-  if (isatty(STDERR_FILENO) != 0 && share.ranks > 1 && std::getenv("OMP_NUM_THREADS") == nullptr) {
-    const int processors = usable_processors();
-    say("each rank has OMP_NUM_THREADS=" + std::to_string(std::max(1, processors / share.ranks)) + ": " +
-        std::to_string(processors) + " processors for " + std::to_string(share.ranks) + " ranks");
-  }
 }
 
 void Supervisor::start_on_hosts() {

@@ -70,6 +70,7 @@ class Supervisor final : private HostEvents, private RosterActions {
   void say(const std::string& text) override { errors_.put("anellorun: " + text + "\n"); }
 
   void bound(int rank, const std::string& processors) override;
+  void threads(int rank, int ranks, int processors) override;
   void output(int rank, Stream stream, std::string_view bytes) override;
   void ended(int rank, pid_t pid, int status) override;
   void gone(int rank) override;
@@ -125,6 +126,7 @@ class Supervisor final : private HostEvents, private RosterActions {
   int failures_named_ = 0;
   std::set<std::string> bound_;  // the processors of ranks that have a core each, by host
   bool said_shared_core_ = false;
+  bool said_threads_ = false;
   std::optional<Clock::time_point> timeout_at_;
   std::optional<Clock::time_point> terminate_at_;
   std::optional<Clock::time_point> kill_at_;

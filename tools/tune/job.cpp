@@ -62,6 +62,7 @@ pid_t start(const std::vector<std::string>& command, const std::string& table, c
   if (pid > 0) return pid;
   // The ranks end with this process, however it ends.
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  ::setenv("OMP_NUM_THREADS", "1", 0);  // so that each job's anellorun does not say what it has set
   ::setenv("ANELLO_TUNING", table.c_str(), 1);
   ::setenv("ANELLO_TRANSPORT", job.network ? "tcp" : "shm", 1);
   for (const char* other : {"ANELLO_ALGORITHM", "ANELLO_CHUNK_BYTES", "ANELLO_INVARIANT"}) ::unsetenv(other);
