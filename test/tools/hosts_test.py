@@ -99,6 +99,12 @@ class Hosts(unittest.TestCase):
         code, out, err = self.start("sh", "-c", "echo $RANK", hosts="localhost:2,127.0.0.1", variables={"ANELLO_SSH": "/bin/false"}).end()
         self.assertEqual((code, sorted(out.split()), err), (0, ["0", "1", "2"], ""))
 
+    def test_a_place_with_an_ipv6_address_is_named_with_brackets(self):
+        script = f"[ $RANK = 0 ] || exec {ALLREDUCE}"
+        code, _, err = self.shell(script, "--rdzv-endpoint", "[::1]:29444", hosts="localhost:2").end()
+        self.assertEqual(code, 1)
+        self.assertIn("rank 0 has ended without opening the meeting place [::1]:29444\n", err)
+
     def test_a_host_file_and_a_number_of_ranks(self):
         with tempfile.NamedTemporaryFile("w") as file:
             file.write("# my machines\nalpha slots=3 max_slots=9\n\nbeta:2  # the small one\n")
