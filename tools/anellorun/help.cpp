@@ -5,6 +5,7 @@ namespace anellorun {
 const char* const kHelp = R"(Examples:
   anellorun -np 4 ./prog --its-own-option      four ranks of ./prog on this machine
   anellorun -np auto python3 train.py          a rank for each GPU, or for each processor without GPUs
+  anellorun -np 2 -m package.train --lr 0.1    python3 -m package.train
   anellorun -np 2 --tag-output hostname        every line says which rank wrote it: "[1] alpha"
   anellorun -np 4 -x ANELLO_TRANSPORT=tcp ./prog        with a variable for all ranks
   anellorun -np 4 --timeout 60 ./prog          ends the job after a minute, with exit code 124

@@ -174,10 +174,10 @@ bool parse(int argc, char** argv, Options& options, int& exit_code) {
   add_program_options(app, wishes.ranks, exports, module);
   app.add_flag("--tag-output", options.tag_output, "Begins each line of output with its rank");
   app.add_option("--log-dir", options.log_folder,
-                 "Writes each rank's output to a file rank-N.log there, of all starts of the job")
+                 "Writes each rank's output to a file rank-N.log there; a restarted job adds to it")
       ->type_name("FOLDER");
   // torchrun's --tee takes a number; see split_words.
-  app.add_flag("--tee", options.tee, "With --log-dir: output goes to the screen too, as it does without --log-dir");
+  app.add_flag("--tee", options.tee, "With --log-dir: output goes to the screen too (without it, it does anyway)");
   app.add_flag("--keep-going", options.keep_going, "Leaves the other ranks alone when one fails");
   app.add_option("--max-restarts", wishes.most_restarts, "Starts a job that fails again, so many times")
       ->check(shared::whole(0, kMaxRestarts))
