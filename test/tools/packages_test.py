@@ -9,6 +9,10 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import zipfile
+
+
+HOME = "https://anello.invalid/home"
 
 
 def run(*words, **more):
@@ -31,7 +35,7 @@ class Packages(unittest.TestCase):
         cls.scratch = pathlib.Path(scratch.name)
         cls.made = [cls.scratch / "one", cls.scratch / "two"]
         for each in cls.made:
-            run(cls.repository / "tools" / "package", "--out", each)
+            run(cls.repository / "tools" / "package", "--out", each, "--url", HOME)
 
     def test_two_runs_give_the_same_bytes(self):
         names = [sorted(each.name for each in folder.iterdir()) for folder in self.made]
@@ -44,6 +48,9 @@ class Packages(unittest.TestCase):
     def test_the_wheel_starts_a_job_in_a_fresh_environment(self):
         wheel, = self.made[0].glob("*.whl")
         self.assertRegex(wheel.name, r"^anello-[\d.]+-py3-none-manylinux_2_\d+_x86_64\.whl$")
+        with zipfile.ZipFile(wheel) as inside:
+            metadata, = [name for name in inside.namelist() if name.endswith(".dist-info/METADATA")]
+            self.assertIn(f"\nProject-URL: Homepage, {HOME}\n", inside.read(metadata).decode())
         fresh = self.scratch / "fresh"
         run(sys.executable, "-m", "venv", fresh)
         run(fresh / "bin" / "pip", "install", "--no-index", "--quiet", wheel)
@@ -63,6 +70,7 @@ class Packages(unittest.TestCase):
         root = self.scratch / "root"
         for package in self.made[0].glob("*.deb"):
             run("dpkg-deb", "-x", package, root)
+            self.assertEqual(run("dpkg-deb", "-f", package, "Homepage").strip(), HOME)
         for each in ("usr/bin/anellorun", "usr/share/man/man1/anellorun.1.gz", "usr/include/anello/anello.h",
                      "usr/share/bash-completion/completions/anello-perf"):
             self.assertTrue((root / each).exists(), each)
