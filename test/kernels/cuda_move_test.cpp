@@ -64,6 +64,8 @@ Bytes some(anello_dtype_t dtype, std::size_t count, bool finite, std::mt19937_64
       auto bits = static_cast<std::uint16_t>(random());
       const unsigned exponent = dtype == ANELLO_FLOAT16 ? 0x7c00u : 0x7f80u;
       if (finite && (bits & exponent) == exponent) bits = 0x3c00;
+      // NaNs are quiet: a compiler may leave out a multiplication by one, which would make a signalling one quiet.
+      if ((bits & exponent) == exponent && (bits & ~exponent & 0x7fffu) != 0) bits |= (exponent & -exponent) >> 1;
       std::memcpy(at, &bits, element);
     }
   }
