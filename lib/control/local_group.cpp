@@ -91,7 +91,8 @@ std::shared_ptr<LocalGroup> LocalGroup::map(std::uint64_t nonce, int ranks, std:
   group->deaths_ = std::move(deaths);
   group->attach();
   group->nonce_ = nonce;
-  const memory::ArenaHeader& header = group->arena(0).header();
+  const memory::Arena arena = group->arena(0);
+  const memory::ArenaHeader& header = arena.header();
   if (header.nonce != nonce || header.ranks != static_cast<std::uint32_t>(ranks) || header.ring_bytes != ring_bytes) {
     throw Error(ANELLO_ERR_SYSTEM, "the mapping does not show what its maker wrote");
   }
