@@ -57,7 +57,7 @@ MeetingPlace find_meeting_place(const std::vector<RemoteHost*>& hosts, const Wan
     throw std::runtime_error(
         "host " + first->name() + ", where rank 0 is, has no address that other hosts can reach: " +
         (interfaces.value.empty() ? "there are only its loopback and link-local addresses"
-                           : interfaces.variable + "=" + interfaces.value + " leaves only its loopback") +
+                                  : interfaces.variable + "=" + interfaces.value + " leaves only its loopback") +
         "\nLook at its addresses: ip -br addr");
   }
   std::string why = "no address of host " + first->name() + ", where rank 0 is, is reached by all other hosts:";

@@ -20,9 +20,8 @@ std::int64_t microseconds_since_1970();
 
 class Offers {
  public:
-  // interface: the value of variable, ANELLO_INTERFACE or ANELLO_INTERFACES, or "" for all; ports: ANELLO_PORT_RANGE,
-  // or
-  // "" for any. Throws std::system_error, std::runtime_error.
+  // interface: the value of variable, which is ANELLO_INTERFACE or ANELLO_INTERFACES; "" means all. ports:
+  // ANELLO_PORT_RANGE; "" means any. Throws std::system_error, std::runtime_error.
   Offers(const std::string& variable, const std::string& interface, const std::string& ports);
 
   const std::string& nonce() const { return nonce_; }
