@@ -48,7 +48,7 @@ class Trace(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             words = ["env", f"LD_PRELOAD={self.preload}", "ASAN_OPTIONS=verify_asan_link_order=0", self.other]
             done = subprocess.run([self.launcher, "-np", "2", "--timeout", "60", *words], capture_output=True, text=True,
-                                  check=False, cwd=folder)
+                                  check=False, cwd=folder, env=os.environ | {"OMP_NUM_THREADS": "1"})
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             subprocess.run(together, shell=True, check=True, cwd=folder)
             events = json.loads((pathlib.Path(folder) / "trace.json").read_text())

@@ -57,7 +57,7 @@ says '* halving ' scale allreduce --per-host 8x128 -c 65536
 says '* leaders ' scale allreduce --per-host 8x128 -c 16
 says '"predicted_from": "all ranks' scale broadcast -r 64 --network --json
 says '"predicted_from": "all ranks' scale broadcast --per-host 8x8192 -c 1024 -a tree --json
-says "692.67 ms'    256 MiB" scale alltoall --per-host 8x8192 -c 1024
+says "687.13 ms'    256 MiB" scale alltoall --per-host 8x8192 -c 1024
 says '* tree ' scale scatter --per-host 8x512 -c 16
 says '501.91 ms' scale allreduce -r 2 --network -c 125000000 --rate 8 --latency 0 -a ring
 refuses "'8x' is not like 4,4,3 or 8x128" scale allreduce --per-host 8x
