@@ -1,4 +1,4 @@
-// The library's own table. Its thresholds are powers of two; anello-tune measures better ones for a machine.
+// The library's own table. Its thresholds are powers of two or three times that; anello-tune measures a machine's own.
 #include "schedule/choose.h"
 
 namespace anello::schedule {
@@ -6,8 +6,7 @@ namespace {
 
 constexpr std::size_t kKiB = 1024;
 constexpr std::size_t kMiB = 1024 * kKiB;
-// Payload bytes that fit into a line of the board.
-constexpr std::size_t kLineBytes = 48;
+constexpr std::size_t kLineBytes = 48;  // of payload, in a line of the board
 
 constexpr Collectives kEvery = [] {
   Collectives every;
