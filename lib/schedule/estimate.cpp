@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 #include <vector>
 
 namespace anello::schedule {
@@ -46,11 +45,11 @@ Topology reduced(const Topology& topology, const Hosts& hosts, int size) {
   fewer.known_hosts = nullptr;
   if (!topology.processors_of.empty()) fewer.processors_of.resize(static_cast<std::size_t>(size));
   if (!topology.host_of.empty()) {
-    const int kept = (size + hosts.most() - 1) / hosts.most();
+    int kept = 0, ranks = 0;
+    while (ranks < size) ranks += static_cast<int>(hosts.ranks(kept++).size());
     fewer.host_of.clear();
-    for (int rank = 0; rank < topology.size && static_cast<int>(fewer.host_of.size()) < size; ++rank)
+    for (int rank = 0; static_cast<int>(fewer.host_of.size()) < size; ++rank)
       if (hosts.of(rank) < kept) fewer.host_of.push_back(hosts.of(rank));
-    fewer.size = static_cast<int>(fewer.host_of.size());
   }
   know_hosts(fewer);
   return fewer;
@@ -120,29 +119,26 @@ class Estimator {
     Estimate none;
     int size = topology_.size;
     const auto nothing = [](int, const Schedule&) {};
-    std::vector<double> seconds;  // of rising numbers of ranks
-    std::vector<int> sizes;
     for (;;) {
       size = half(size);
       if (size < 4 * kFewestRanks) return none;
       const Estimator fewer = of(size);
       if (fewer.fits() && fewer.steps(nothing) <= limits_.steps_of_fewer) break;
     }
-    for (int i = 0; i < 3; ++i, size = half(size)) {
+    const double doublings = std::log2(static_cast<double>(topology_.size) / size);
+    Estimate found{0, From::fewer_ranks, size};
+    double seconds[3];  // of falling numbers of ranks
+    for (double& each : seconds) {
       const Estimator fewer = of(size);
       if (!fewer.fits()) return none;
-      sizes.insert(sizes.begin(), size);
-      seconds.insert(seconds.begin(), fewer.seconds_of_all(nothing));
+      each = fewer.seconds_of_all(nothing);
+      size = half(size);
     }
-    const double grew_before = seconds[1] - seconds[0], grew = seconds[2] - seconds[1];
+    const double grew = seconds[0] - seconds[1], grew_before = seconds[1] - seconds[2];
     // Of the last doubling, the part that doubles with each, and the part that does not.
     const double doubling = std::clamp(2 * (grew - grew_before), 0.0, std::max(grew, 0.0));
     const double constant = std::max(grew, 0.0) - doubling;
-    Estimate found;
-    const double doublings = std::log2(static_cast<double>(topology_.size) / sizes.back());
-    found.seconds = seconds[2] + doublings * constant + 2 * doubling * (std::exp2(doublings) - 1);
-    found.from = From::fewer_ranks;
-    found.ranks = sizes.back();
+    found.seconds = seconds[0] + doublings * constant + 2 * doubling * (std::exp2(doublings) - 1);
     return found;
   }
 

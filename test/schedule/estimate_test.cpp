@@ -120,6 +120,21 @@ TEST_CASE("a call of any size has a time from what is simulated of it") {
   }
 }
 
+TEST_CASE("hosts may differ as much as they like") {
+  Topology topology = network_of(6000, 1);
+  topology.host_of.assign(6000, 1000);  // 1000 hosts with a rank each, then one with all others
+  for (int rank = 0; rank < 1000; ++rank) topology.host_of[std::size_t(rank)] = rank;
+  know_hosts(topology);
+  const Call call = call_of(Collective::broadcast, 1'000'000);
+  const Algorithm& tree = *find(Collective::broadcast, "tree");
+  const std::size_t chunk = chunk_for(call, topology, tree);
+  const Estimate fewer = estimate(call, topology, tree, chunk, typical_cost(true), kNobody, {0, 100'000, false});
+  CHECK(fewer.from == From::fewer_ranks);
+  CHECK(fewer.ranks > 300);
+  CHECK(fewer.seconds ==
+        Approx(estimate(call, topology, tree, chunk, typical_cost(true), kNobody).seconds).epsilon(0.5));
+}
+
 // Algorithms that connect a rank with all others are left out.
 TEST_CASE("for many ranks the table chooses what is at most twice as slow as the best") {
   const Cost cost = typical_cost(true);
