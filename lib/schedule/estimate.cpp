@@ -116,12 +116,11 @@ class Estimator {
   }
 
   Estimate from_fewer_ranks() const {
-    Estimate none;
     int size = topology_.size;
     const auto nothing = [](int, const Schedule&) {};
     for (;;) {
       size = half(size);
-      if (size < 4 * kFewestRanks) return none;
+      if (size < 4 * kFewestRanks) return {};
       const Estimator fewer = of(size);
       if (fewer.fits() && fewer.steps(nothing) <= limits_.steps_of_fewer) break;
     }
@@ -130,7 +129,7 @@ class Estimator {
     double seconds[3];  // of falling numbers of ranks
     for (double& each : seconds) {
       const Estimator fewer = of(size);
-      if (!fewer.fits()) return none;
+      if (!fewer.fits()) return {};
       each = fewer.seconds_of_all(nothing);
       size = half(size);
     }

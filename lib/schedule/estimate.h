@@ -28,10 +28,10 @@ struct Limits {
   bool one_host = true;  // beyond steps, one host's ranks may stand for all
 };
 
-// Beyond the limits, the time of P ranks is a + b log2(P) + c P. The three come from a half, a quarter and an eighth of
-// the ranks, or as many times less as the limits ask for: the rounds of a tree grow with the logarithm, those of a ring
-// with the ranks themselves. look is told the plans of the call that are made on the way, for whoever sums them up; at
-// least those of some ranks.
+// Beyond the limits, the time of P ranks is a + b log2(P) + c P: the rounds of a tree grow with the logarithm, those of
+// a ring with the ranks themselves. a, b and c come from three numbers of ranks, each half of the one before; the
+// largest is as large as the limits allow. look gets each plan of the call that is made on the way, so that the caller
+// can sum them up; these are all ranks' plans or some of them, and may come twice.
 Estimate estimate(const Call& call, const Topology& topology, const Algorithm& algorithm, std::size_t chunk,
                   const Cost& cost, const std::function<void(int rank, const Schedule&)>& look,
                   const Limits& limits = {});

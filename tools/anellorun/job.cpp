@@ -3,6 +3,8 @@
 #include "anellorun/failure.h"
 #include "anellorun/socket_address.h"
 
+#include "base/network_interfaces.h"
+
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -16,10 +18,8 @@
 extern char** environ;
 
 namespace anellorun {
-std::string written(const MeetingPlace& place) {
-  const bool six = place.address.find(':') != std::string::npos;
-  return (six ? "[" + place.address + "]" : place.address) + ":" + std::to_string(place.port);
-}
+
+std::string written(const MeetingPlace& place) { return anello::with_port(place.address, place.port); }
 
 std::string new_job_name() {
   std::array<unsigned char, 8> bytes{};

@@ -13,7 +13,7 @@ namespace anellorun {
 // is lost.
 using Wait = std::function<bool(const std::function<bool()>& holds, std::chrono::seconds time)>;
 
-// A place on the host of rank 0 that all others reach. interface, ports: ANELLO_INTERFACE and ANELLO_PORT_RANGE, or "".
+// A place on the host of rank 0 that all others reach. ports: ANELLO_PORT_RANGE, or "".
 // Throws std::runtime_error, which names the hosts, addresses and causes.
 MeetingPlace find_meeting_place(const std::vector<RemoteHost*>& hosts, const WantedInterfaces& interfaces,
                                 const std::string& ports, const Wait& wait);
