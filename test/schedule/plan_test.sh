@@ -60,6 +60,7 @@ says '"predicted_from": "all ranks' scale broadcast --per-host 8x8192 -c 1024 -a
 says "687.13 ms'    256 MiB" scale alltoall --per-host 8x8192 -c 1024
 says '* tree ' scale scatter --per-host 8x512 -c 16
 says '501.91 ms' scale allreduce -r 2 --network -c 125000000 --rate 8 --latency 0 -a ring
+refuses 'halving does not fit this call; what does: ring' scale allreduce -r 1000 --network -c 65536 -a halving
 refuses "'8x' is not like 4,4,3 or 8x128" scale allreduce --per-host 8x
 refuses 'at most 65536 are planned for' scale allreduce --per-host 65536,2
 says '"predicted_seconds"' allgather -r 3 -c 5 --json --simulate

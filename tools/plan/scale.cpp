@@ -1,5 +1,6 @@
 #include "scale.h"
 
+#include "base/error.h"
 #include "base/text.h"
 #include "schedule/estimate.h"
 #include "schedule/hosts.h"
@@ -175,7 +176,11 @@ int scale(const Request& request) {
   schedule::know_hosts(topology);
   const Hosts& hosts = *topology.known_hosts;
   const schedule::Wish wish = request.wish();
-  const schedule::Choice chosen = schedule::choose(call, topology, wish);
+  const schedule::Decision chosen = schedule::decide(call, topology, wish);
+  if (!request.algorithm.empty() && chosen.rule != nullptr) {
+    throw Error(ANELLO_ERR_ARGUMENT, text("--algorithm: ", request.algorithm, " does not fit this call; what does: ",
+                                          schedule::names_that_fit(call, topology)));
+  }
   schedule::Wish unforced = wish;
   unforced.algorithm.clear();
   const schedule::Choice by_table = schedule::choose(call, topology, unforced);
@@ -184,7 +189,7 @@ int scale(const Request& request) {
   if (!request.json) table.emplace(request, topology, hosts);
   for (const Algorithm& each : schedule::catalog()) {
     if (each.collective != call.collective || !each.fits(call, topology)) continue;
-    if (!request.algorithm.empty() && &each != chosen.algorithm) continue;
+    if (!request.algorithm.empty() && &each != chosen.choice.algorithm) continue;
     schedule::Wish own = wish;
     own.algorithm = std::string(each.name);
     const std::size_t chunk = request.chunk > 0 ? request.chunk : schedule::choose(call, topology, own).chunk;
