@@ -16,7 +16,7 @@ struct Announcement {
   std::int64_t images;  // of the gradient
   std::int64_t last;    // 1: this worker needs no weights any more
 };
-inline constexpr int kAnnouncement = 1, kWeights = 2, kGradient = 3;  // tags
+inline constexpr int kAnnouncement = 1, kWeights = 2, kGradient = 3, kEnd = 4;  // tags
 
 // Throws the text of a failed call on comm, which says what it was for.
 void check(anello_comm_t comm, anello_result_t result, const char* what);

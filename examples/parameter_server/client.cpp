@@ -3,13 +3,19 @@
 namespace parameter_server {
 
 Client::Client(anello_comm_t all, int worker, Eigen::Index weights)
-    : worker_(worker), weights_(weights), gradient_(weights), channel_(all, worker) {}
+    : worker_(worker), weights_(weights), gradient_(weights), channel_(all, worker) {
+  // The worker's last message. A worker may be lost when its gradient has arrived and its announcement has not, so that
+  // nothing else of it is awaited here; this receive fails then.
+  check(channel_.handle(), anello_irecv(nullptr, 0, ANELLO_BYTE, 1, kEnd, channel_.handle(), &ending_),
+        "awaiting a worker's end");
+}
 
 Client::~Client() {
-  // Both use memory of this object, so they must have ended; those of a lost worker have failed.
+  // Those in flight use memory of this object, so they must have ended; those of a lost worker have failed.
   if (active_ || !why_lost_.empty()) (void)anello_comm_abort(channel_.handle(), "the server ends");
   (void)anello_wait(&sending_, nullptr);
   (void)anello_wait(&receiving_, nullptr);
+  (void)anello_wait(&ending_, nullptr);
 }
 
 bool Client::holds(anello_result_t result) {
@@ -37,7 +43,7 @@ const Eigen::VectorXf* Client::take() { return holds(anello_wait(&receiving_, nu
 
 bool Client::is_lost() {
   int done = 0;
-  return !holds(anello_test(&receiving_, &done, nullptr));
+  return !holds(anello_test(&ending_, &done, nullptr));
 }
 
 }  // namespace parameter_server

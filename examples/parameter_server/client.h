@@ -27,7 +27,7 @@ class Client {
   void give(const Eigen::VectorXf& weights, std::int64_t version);
   // The announced gradient, valid until the next give; null if the worker is lost.
   const Eigen::VectorXf* take();
-  // Whether the worker was lost before the gradient that it owes. Looks once.
+  // Whether the worker was lost. Looks once.
   bool is_lost();
   void leave() { active_ = false; }
   void lose(const std::string& why);
@@ -40,7 +40,7 @@ class Client {
   std::string why_lost_;
   std::int64_t version_ = 0;
   Eigen::VectorXf weights_, gradient_;
-  anello_request_t sending_ = ANELLO_REQUEST_NULL, receiving_ = ANELLO_REQUEST_NULL;
+  anello_request_t sending_ = ANELLO_REQUEST_NULL, receiving_ = ANELLO_REQUEST_NULL, ending_ = ANELLO_REQUEST_NULL;
   Channel channel_;
 };
 

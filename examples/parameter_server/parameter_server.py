@@ -26,6 +26,9 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "torch"))
 from fashion_mnist import QUICK_IMAGES, evaluate, read_set  # noqa: E402
 
 
+END = 1  # the tag of a worker's last message
+
+
 class Client:
     """The server's end of one worker. Weights and gradients travel in a group that the worker shares with the server
     alone: when it is lost in the middle of a transfer, only that group fails."""
@@ -35,6 +38,9 @@ class Client:
         self.group = dist.new_group([0, worker], use_local_synchronization=True)
         self.weights, self.gradient = torch.zeros(count), torch.zeros(count)
         self.sending = self.receiving = None
+        # The worker's last message. A worker may be lost when its gradient has arrived and its announcement has not, so
+        # that nothing else of it is awaited here; this receive fails then.
+        self.ending = dist.irecv(torch.empty(1), worker, self.group, tag=END)
 
     def give(self, weights, version):
         """Starts to send the weights, and to receive the gradient that they lead to. Does not wait for the worker."""
@@ -57,9 +63,12 @@ class Client:
         return self.gradient if self.active else None
 
     def look(self):
-        """Whether the worker was lost before the gradient that it owes."""
-        if self.receiving.is_completed():
-            self.take()
+        """Whether the worker was lost."""
+        if self.ending.is_completed():
+            try:
+                self.ending.wait()
+            except RuntimeError as error:
+                self.lose(error)
 
     def lose(self, error):
         self.active, self.why_lost = False, str(error)
@@ -204,6 +213,7 @@ def work(network, options, images, labels):
         dist.send(parameters_to_vector(each.grad for each in network.parameters()), 0, server)
         last = step + 1 == steps
         dist.send(torch.tensor([loss.item() * options.batch, options.batch, last], dtype=torch.float64), 0)
+    dist.send(torch.zeros(1), 0, server, tag=END)
 
 
 def main():

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Both parameter servers, C++ and Python: parameter_server_test.py ANELLORUN PROGRAM REPOSITORY LIBRARY. Synchronous
+"""Both parameter servers, C++ and Python: parameter_server_test.py ANELLORUN PROGRAM REPOSITORY LIBRARY [PRELOAD].
+Synchronous
 workers equal one worker with all of the batch, asynchronous ones learn from stale gradients, and go on when one of them
 is killed."""
 
@@ -13,6 +14,7 @@ import tempfile
 import unittest
 
 LAUNCHER, PROGRAM, REPOSITORY, LIBRARY = (pathlib.Path(argument).resolve() for argument in sys.argv[1:5])
+PRELOAD = pathlib.Path(sys.argv[5]).resolve() if len(sys.argv) > 5 else None
 sys.path.insert(0, str(REPOSITORY / "test/python"))
 import interpreter  # noqa: E402
 
@@ -63,14 +65,14 @@ class ParameterServer(unittest.TestCase):
         several = self.train(4, "--mode", "dc-asgd", "--batch", "50", "--compensation", "1e7")
         self.assertLess(several["epochs"][0]["accuracy"], 0.5)
 
-    def start(self, ranks, *options):
+    def start(self, ranks, *options, around_the_second_worker=None):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         started = []
         for rank in range(ranks):
             around = {**self.around, "RANK": str(rank), "WORLD_SIZE": str(ranks), "LOCAL_RANK": str(rank), "MASTER_ADDR": "127.0.0.1",
-                      "MASTER_PORT": str(port)}
+                      "MASTER_PORT": str(port), **((around_the_second_worker or {}) if rank == 2 else {})}
             started.append(subprocess.Popen([*COMMAND, "--quick", "--json", self.json, *options], env=around, stdout=subprocess.PIPE,
                                             stderr=subprocess.STDOUT, text=True))
             self.addCleanup(self.end, started[-1])
@@ -108,16 +110,28 @@ class ParameterServer(unittest.TestCase):
     def test_asynchronous_workers_go_on_without_one_that_is_killed(self):
         for mode in ("async", "dc-asgd"):
             with self.subTest(mode=mode):
-                server, others, steps = self.kill_the_second_worker(mode)
-                said, _ = server.communicate(timeout=120)
-                self.assertEqual(server.returncode, 0, said)
-                self.assertIn("worker 2 is lost, and 2 go on: ", said)
-                self.assertEqual([worker.wait(30) for worker in others], [0, 0])
-                report = json.loads(self.json.read_text())
-                self.assertEqual(report["lost"], [2])
-                self.assertGreaterEqual(report["gradients"], 2 * steps)  # all of the other two
-                self.assertLess(report["gradients"], 3 * steps)
-                self.assertGreater(report["epochs"][-1]["accuracy"], report["epochs"][0]["accuracy"])
+                self.go_on(*self.kill_the_second_worker(mode))
+
+    def go_on(self, server, others, steps):
+        """The end of a job without its second worker."""
+        said, _ = server.communicate(timeout=120)
+        self.assertEqual(server.returncode, 0, said)
+        self.assertIn("worker 2 is lost, and 2 go on: ", said)
+        self.assertEqual([worker.wait(30) for worker in others], [0, 0])
+        report = json.loads(self.json.read_text())
+        self.assertEqual(report["lost"], [2])
+        self.assertGreaterEqual(report["gradients"], 2 * steps)  # all of the other two
+        self.assertLess(report["gradients"], 3 * steps)
+        self.assertGreater(report["epochs"][-1]["accuracy"], report["epochs"][0]["accuracy"])
+
+    def test_a_worker_killed_between_its_gradient_and_the_announcement_is_lost(self):
+        if PRELOAD is None:
+            self.skipTest("of the C++ workers alone")
+        for mode in ("async", "dc-asgd"):
+            with self.subTest(mode=mode):
+                dies = {"LD_PRELOAD": str(PRELOAD), "KILLED_BEFORE": "40", "ASAN_OPTIONS": "verify_asan_link_order=0"}
+                server, first, _, third = self.start(4, "--mode", mode, "--steps", "300", around_the_second_worker=dies)
+                self.go_on(server, (first, third), 300)
 
     def test_a_synchronous_server_names_the_worker_that_was_killed(self):
         server, others, _ = self.kill_the_second_worker("sync")

@@ -56,6 +56,7 @@ void Worker::run(anello_comm_t all, Channel& channel, fashion::Network& network)
     check(all, anello_send(&announcement, sizeof announcement, ANELLO_BYTE, 0, kAnnouncement, all),
           "sending a gradient");
   }
+  check(server, anello_send(nullptr, 0, ANELLO_BYTE, 0, kEnd, server), "ending");
 }
 
 }  // namespace parameter_server
