@@ -45,6 +45,9 @@ struct Varying {
   std::vector<std::size_t> send_at;
   std::vector<std::size_t> receives;
   std::vector<std::size_t> receive_at;
+  // One past the last element of each; shape.h's measured() fills them in.
+  std::size_t input_end = 0;
+  std::size_t output_end = 0;
 };
 
 // What all ranks can do with all ranks' buffers of a call, once each has announced its own. A rank that has announced

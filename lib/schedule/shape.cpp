@@ -1,6 +1,7 @@
 #include "schedule/shape.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 namespace anello::schedule {
@@ -42,9 +43,15 @@ bool has_parts(Collective collective) {
          collective == Collective::gather || collective == Collective::scatter || collective == Collective::alltoall;
 }
 
+std::shared_ptr<const Varying> measured(Varying parts) {
+  parts.input_end = end_of(parts.sends, parts.send_at);
+  parts.output_end = end_of(parts.receives, parts.receive_at);
+  return std::make_shared<const Varying>(std::move(parts));
+}
+
 std::size_t input_count(const Call& call, int size, int rank) {
   const std::size_t all = call.count * static_cast<std::size_t>(size);
-  if (call.varying != nullptr) return end_of(call.varying->sends, call.varying->send_at);
+  if (call.varying != nullptr) return call.varying->input_end;
   switch (call.collective) {
     case Collective::allreduce:
     case Collective::allgather:
@@ -67,7 +74,7 @@ std::size_t largest_input(const Call& call, int size) {
 
 std::size_t result_count(const Call& call, int size, int rank) {
   const std::size_t all = call.count * static_cast<std::size_t>(size);
-  if (call.varying != nullptr) return end_of(call.varying->receives, call.varying->receive_at);
+  if (call.varying != nullptr) return call.varying->output_end;
   switch (call.collective) {
     case Collective::allreduce:
     case Collective::broadcast:

@@ -3,6 +3,7 @@
 #include "schedule/schedule.h"
 
 #include <cstddef>
+#include <memory>
 
 namespace anello::schedule {
 
@@ -18,6 +19,9 @@ bool has_parts(Collective collective);
 bool is_varying(Collective collective);
 // Only the two ranks of a pair know how many elements they exchange.
 bool is_between_pairs(Collective collective);
+
+// With the ends of its buffers, which every step of a plan is checked against.
+std::shared_ptr<const Varying> measured(Varying parts);
 
 // The elements of a rank's input: 0 if it only receives.
 std::size_t input_count(const Call& call, int size, int rank);

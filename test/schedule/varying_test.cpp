@@ -75,7 +75,7 @@ std::vector<Call> varying_calls(Collective collective, int size, bool in_place, 
       for (const std::size_t count : share) call.count += count;
     call.root = has_root(collective) ? static_cast<int>(root) : 0;
     call.in_place = in_place;
-    call.varying = std::make_shared<const Varying>(std::move(parts));
+    call.varying = measured(std::move(parts));
     calls.push_back(std::move(call));
   }
   return calls;
