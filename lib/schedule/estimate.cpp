@@ -2,10 +2,10 @@
 
 #include "schedule/hosts.h"
 #include "schedule/shape.h"
-#include "schedule/simulate.h"
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <vector>
 
 namespace anello::schedule {
@@ -26,7 +26,12 @@ bool keeps_step(const Algorithm& algorithm, const Hosts& hosts, int size) {
   if (is_prefix(algorithm.collective)) return false;
   if (algorithm.name == "doubling" || algorithm.name == "halving") return is_power_of_two(size);
   if (algorithm.name == "ring") return hosts.most() == 1;
+  if (algorithm.name == "direct") return is_varying(algorithm.collective) && !has_root(algorithm.collective);
   return algorithm.name == "hierarchical" || (algorithm.name == "pairwise" && !has_root(algorithm.collective));
+}
+
+bool are_equal(const Counts& counts) {
+  return std::adjacent_find(counts.begin(), counts.end(), std::not_equal_to<>()) == counts.end();
 }
 
 // But for at most one in 64 of the ranks, which do less than the others.
@@ -58,15 +63,21 @@ Topology reduced(const Topology& topology, const Hosts& hosts, int size) {
 class Estimator {
  public:
   Estimator(const Call& call, const Topology& topology, const Algorithm& algorithm, std::size_t chunk, const Cost& cost,
-            const Limits& limits)
-      : call_(call), topology_(topology), algorithm_(algorithm), chunk_(chunk), cost_(cost), limits_(limits) {
+            const Limits& limits, const Counts& counts)
+      : call_(call),
+        counts_(counts),
+        topology_(topology),
+        algorithm_(algorithm),
+        chunk_(chunk),
+        cost_(cost),
+        limits_(limits) {
     if (!topology_.known_hosts) know_hosts(topology_);
     call_.root = std::min(call_.root, topology_.size - 1);
   }
 
   bool fits() const { return algorithm_.fits(call_, topology_); }
   const Hosts& hosts() const { return *topology_.known_hosts; }
-  Schedule plan_of(int rank) const { return algorithm_.make(call_, topology_, rank, chunk_); }
+  Schedule plan_of(int rank) const { return algorithm_.make(call_of(call_, counts_, rank), topology_, rank, chunk_); }
 
   // The steps of all ranks, from the plans of some. Those of a rank with many peers count several times, since messages
   // wait in the queues of many ports before they go.
@@ -99,14 +110,18 @@ class Estimator {
 
   template <class Look>
   double seconds_of_all(Look&& look) const {
-    const std::vector<Schedule> plans = make_all(algorithm_, call_, topology_, chunk_);
-    for (int rank = 0; rank < topology_.size; ++rank) look(rank, plans[static_cast<std::size_t>(rank)]);
+    std::vector<Schedule> plans;
+    for (int rank = 0; rank < topology_.size; ++rank) {
+      plans.push_back(plan_of(rank));
+      look(rank, plans.back());
+    }
     return predict(call_, topology_, plans, cost_).seconds;
   }
 
   // -1: one host's ranks do not stand for all.
   double seconds_in_step() const {
     if (!keeps_step(algorithm_, hosts(), topology_.size) || !are_about_equal(hosts(), topology_.size)) return -1;
+    if (!are_equal(counts_)) return -1;
     Estimator full = *this;
     // Empty messages vanish, but those that come after them come no sooner.
     if (!has_parts(call_.collective))
@@ -116,6 +131,7 @@ class Estimator {
   }
 
   Estimate from_fewer_ranks() const {
+    if (!are_equal(counts_)) return {};
     int size = topology_.size;
     const auto nothing = [](int, const Schedule&) {};
     for (;;) {
@@ -148,10 +164,16 @@ class Estimator {
     if (algorithm_.cuts_blocks && !has_parts(call.collective)) {
       call.count = static_cast<std::size_t>(std::ceil(static_cast<double>(call.count) * size / topology_.size));
     }
-    return {call, reduced(topology_, hosts(), size), algorithm_, chunk_, cost_, limits_};
+    Counts counts = counts_;
+    if (!counts.empty()) {
+      counts.resize(static_cast<std::size_t>(size));
+      call.count = known_total(call.collective, counts);
+    }
+    return {call, reduced(topology_, hosts(), size), algorithm_, chunk_, cost_, limits_, counts};
   }
 
   Call call_;
+  Counts counts_;
   Topology topology_;
   const Algorithm& algorithm_;
   std::size_t chunk_;
@@ -162,8 +184,9 @@ class Estimator {
 }  // namespace
 
 Estimate estimate(const Call& call, const Topology& topology, const Algorithm& algorithm, std::size_t chunk,
-                  const Cost& cost, const std::function<void(int rank, const Schedule&)>& look, const Limits& limits) {
-  const Estimator estimator(call, topology, algorithm, chunk, cost, limits);
+                  const Cost& cost, const std::function<void(int rank, const Schedule&)>& look, const Limits& limits,
+                  const Counts& counts) {
+  const Estimator estimator(call, topology, algorithm, chunk, cost, limits, counts);
   if (estimator.steps(look) <= limits.steps) return {estimator.seconds_of_all(look), From::all_ranks, topology.size};
   const double seconds = limits.one_host ? estimator.seconds_in_step() : -1;
   if (seconds >= 0) return {seconds, From::one_host, static_cast<int>(estimator.hosts().ranks(0).size())};

@@ -1,6 +1,7 @@
 #pragma once
 // The time of a call of any number of ranks and steps, from the plans of as many ranks as can be simulated.
 #include "schedule/catalog.h"
+#include "schedule/parts.h"
 #include "schedule/predict.h"
 
 #include <cstddef>
@@ -31,9 +32,10 @@ struct Limits {
 // Beyond the limits, the time of P ranks is a + b log2(P) + c P: the rounds of a tree grow with the logarithm, those of
 // a ring with the ranks themselves. a, b and c come from three numbers of ranks, each half of the one before; the
 // largest is as large as the limits allow. look gets each plan of the call that is made on the way, so that the caller
-// can sum them up; these are all ranks' plans or some of them, and may come twice.
+// can sum them up; these are all ranks' plans or some of them, and may come twice. counts: of a form whose parts differ
+// in count. Fewer ranks stand for all only if those are equal.
 Estimate estimate(const Call& call, const Topology& topology, const Algorithm& algorithm, std::size_t chunk,
                   const Cost& cost, const std::function<void(int rank, const Schedule&)>& look,
-                  const Limits& limits = {});
+                  const Limits& limits = {}, const Counts& counts = {});
 
 }  // namespace anello::schedule

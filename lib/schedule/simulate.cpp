@@ -19,9 +19,9 @@ namespace {
 
 class Simulation {
  public:
-  Simulation(const std::vector<Call>& calls, const Topology& topology, const std::vector<Schedule>& schedules,
+  Simulation(const Calls& calls, const Topology& topology, const std::vector<Schedule>& schedules,
              const Interleaving& interleaving)
-      : calls_(calls, topology.size),
+      : calls_(calls),
         call_(calls_.shared()),
         size_(topology.size),
         schedules_(schedules),
@@ -343,18 +343,25 @@ class Simulation {
 
 Outcome simulate(const Call& call, const Topology& topology, const std::vector<Schedule>& schedules,
                  const Interleaving& interleaving) {
-  return Simulation({call}, topology, schedules, interleaving).run();
+  return Simulation({{call}, topology.size}, topology, schedules, interleaving).run();
 }
 
-Outcome simulate(const std::vector<Call>& calls, const Topology& topology, const std::vector<Schedule>& schedules,
+Outcome simulate(const Calls& calls, const Topology& topology, const std::vector<Schedule>& schedules,
                  const Interleaving& interleaving) {
   return Simulation(calls, topology, schedules, interleaving).run();
 }
 
 std::vector<Schedule> make_all(const Algorithm& algorithm, const Call& call, const Topology& topology,
                                std::size_t chunk) {
+  return make_all(algorithm, Calls({call}, topology.size), topology, chunk);
+}
+
+std::vector<Schedule> make_all(const Algorithm& algorithm, const Calls& calls, const Topology& topology,
+                               std::size_t chunk) {
   std::vector<Schedule> schedules;
-  for (int rank = 0; rank < topology.size; ++rank) schedules.push_back(algorithm.make(call, topology, rank, chunk));
+  for (int rank = 0; rank < topology.size; ++rank) {
+    schedules.push_back(algorithm.make(calls.of(rank), topology, rank, chunk));
+  }
   return schedules;
 }
 

@@ -7,6 +7,7 @@
 //
 // Each element is a hash of the expression that it stands for (a leaf per rank and element, an operation that does not
 // commute) together with the ranks in it, so the simulator checks both "the right sum" and "the same bits everywhere".
+#include "schedule/calls.h"
 #include "schedule/catalog.h"
 
 #include <cstddef>
@@ -44,11 +45,13 @@ Outcome simulate(const Call& call, const Topology& topology, const std::vector<S
                  const Interleaving& interleaving = {});
 
 // Simulates each rank's own call: for calls with varying parts, or in place on some ranks only.
-Outcome simulate(const std::vector<Call>& calls, const Topology& topology, const std::vector<Schedule>& schedules,
+Outcome simulate(const Calls& calls, const Topology& topology, const std::vector<Schedule>& schedules,
                  const Interleaving& interleaving = {});
 
 // All ranks' schedules.
 std::vector<Schedule> make_all(const Algorithm& algorithm, const Call& call, const Topology& topology,
+                               std::size_t chunk);
+std::vector<Schedule> make_all(const Algorithm& algorithm, const Calls& calls, const Topology& topology,
                                std::size_t chunk);
 
 }  // namespace anello::schedule

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <utility>
@@ -26,11 +27,11 @@ constexpr double kLeast = 720;  // wide enough for the key
 
 class Drawing {
  public:
-  Drawing(const Call& call, const Topology& topology, const std::vector<Schedule>& schedules)
-      : call_(call), topology_(topology), schedules_(schedules) {
+  Drawing(const Calls& calls, const Topology& topology, const std::vector<Schedule>& schedules)
+      : calls_(calls), call_(calls.shared()), topology_(topology), schedules_(schedules) {
     Cost a_slot_each;
     a_slot_each.message_s = 1;
-    spans_ = predict(call, topology, schedules, a_slot_each).spans;
+    spans_ = predict(call_, topology, schedules, a_slot_each).spans;
     match();
     place();
   }
@@ -113,21 +114,36 @@ class Drawing {
   }
   std::optional<Slice> in_vector(std::size_t r, Slice slice) const {
     if (slice.owner >= 0) r = static_cast<std::size_t>(slice.owner);
-    if (call_.collective == Collective::barrier || call_.count == 0) return std::nullopt;
+    if (call_.collective == Collective::barrier || whole() == 0) return std::nullopt;
     if (slice.buffer != Buffer::output && slice.buffer != Buffer::input) return std::nullopt;
-    const bool gathers = call_.collective == Collective::allgather || call_.collective == Collective::gather;
-    const bool scatters =
-        (call_.collective == Collective::reduce_scatter && !call_.in_place) || call_.collective == Collective::scatter;
-    if (slice.buffer == Buffer::input ? gathers : scatters) slice.offset += r * call_.count;
+    if (slice.buffer == Buffer::input ? gives_one_part() : gets_one_part()) slice.offset += part_at(r);
     return slice;
+  }
+  bool gives_one_part() const {
+    return is_one_of({Collective::allgather, Collective::gather, Collective::allgatherv, Collective::gatherv});
+  }
+  bool gets_one_part() const {
+    return is_one_of({Collective::scatter, Collective::scatterv}) ||
+           (is_one_of({Collective::reduce_scatter, Collective::reduce_scatterv}) && !call_.in_place);
+  }
+  bool is_one_of(std::initializer_list<Collective> some) const {
+    return std::find(some.begin(), some.end(), call_.collective) != some.end();
+  }
+  // Where the rank's part begins in the whole vector.
+  std::size_t part_at(std::size_t r) const {
+    if (!is_varying(call_.collective)) return r * call_.count;
+    const Varying& parts = *calls_.of(call_.root).varying;
+    return gives_one_part() ? parts.receive_at[r] : parts.send_at[r];
+  }
+  std::size_t whole() const {
+    const Call& call = calls_.of(call_.root);
+    return std::max(input_count(call, topology_.size, call.root), result_count(call, topology_.size, call.root));
   }
   // Each place has a hue: a block keeps its colour on its way from rank to rank.
   std::string colour(std::size_t r, std::size_t s, int lightness, int saturation = 58) const {
     const auto placed = position(r, s);
     if (!placed) return text("hsl(220,8%,", lightness, "%)");
-    const bool parts = has_parts(call_.collective);
-    const double whole = static_cast<double>(call_.count) * (parts ? topology_.size : 1);
-    const double hue = 360 * static_cast<double>(placed->offset) / whole;
+    const double hue = 360 * static_cast<double>(placed->offset) / static_cast<double>(whole());
     return text("hsl(", std::lround(hue + 212) % 360, ',', saturation, "%,", lightness, "%)");
   }
   static std::string range(const Slice& slice) {
@@ -161,7 +177,8 @@ class Drawing {
     const std::string algorithm = schedules_.empty() ? "" : schedules_[0].algorithm;
     words(24, 40, 22, "#111827", text(algorithm, ' ', name(call_.collective)), "font-weight='600'");
     words(24, 64, 13, "#6b7280",
-          text(topology_.size, topology_.size == 1 ? " rank, " : " ranks, ", call_.count, " elements",
+          text(topology_.size, topology_.size == 1 ? " rank, " : " ranks, ",
+               is_varying(call_.collective) ? whole() : call_.count, " elements",
                has_parts(call_.collective) ? " each" : "", call_.in_place ? ", in place" : "",
                call_.accumulate ? ", wide accumulator" : "", call_.invariant ? ", reduced in rank order" : "",
                call_.finish ? ", average" : ""));
@@ -267,6 +284,7 @@ class Drawing {
     words(x, y, 12, "#4b5563", "colour: place in the vector");
   }
 
+  const Calls& calls_;
   const Call& call_;
   const Topology& topology_;
   const std::vector<Schedule>& schedules_;
@@ -281,8 +299,8 @@ class Drawing {
 
 }  // namespace
 
-std::string svg(const Call& call, const Topology& topology, const std::vector<Schedule>& schedules) {
-  return Drawing(call, topology, schedules).draw();
+std::string svg(const Calls& calls, const Topology& topology, const std::vector<Schedule>& schedules) {
+  return Drawing(calls, topology, schedules).draw();
 }
 
 }  // namespace anello::schedule

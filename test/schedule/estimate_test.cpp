@@ -42,6 +42,14 @@ Call call_of(Collective collective, std::size_t count) {
   return call;
 }
 
+// count for each rank, if the collective's parts may differ; call then has the sum.
+Counts counts_for(Call& call, int ranks) {
+  if (!is_varying(call.collective)) return {};
+  const Counts counts(static_cast<std::size_t>(ranks), call.count);
+  call.count = known_total(call.collective, counts);
+  return counts;
+}
+
 std::size_t chunk_for(const Call& call, const Topology& topology, const Algorithm& algorithm) {
   Wish wish;
   wish.algorithm = std::string(algorithm.name);
@@ -55,14 +63,16 @@ TEST_CASE("the time of many ranks follows from fewer") {
   const Cost cost = typical_cost(true);
   for (const int per_host : {1, 8}) {
     for (const Algorithm& algorithm : catalog()) {
-      if (is_varying(algorithm.collective)) continue;
-      const Topology topology = network_of(algorithm.name == "pairwise" ? 200 : 500, per_host);
+      const bool to_all = algorithm.name == "pairwise" || is_varying(algorithm.collective);
+      const Topology topology = network_of(to_all ? 200 : 500, per_host);
       for (const std::size_t bytes : kLong ? std::vector{kSmall, std::size_t{4} << 20} : std::vector{kSmall}) {
-        const Call call = call_of(algorithm.collective, has_parts(algorithm.collective) ? bytes / 512 + 1 : bytes / 4);
+        const bool parts = has_parts(algorithm.collective) || is_varying(algorithm.collective);
+        Call call = call_of(algorithm.collective, parts ? bytes / 512 + 1 : bytes / 4);
+        const Counts counts = counts_for(call, topology.size);
         if (!algorithm.fits(call, topology)) continue;
         const std::size_t chunk = chunk_for(call, topology, algorithm);
-        const Estimate all = estimate(call, topology, algorithm, chunk, cost, kNobody, {kAny, 0, false});
-        const Estimate fewer = estimate(call, topology, algorithm, chunk, cost, kNobody, {0, 100'000, false});
+        const Estimate all = estimate(call, topology, algorithm, chunk, cost, kNobody, {kAny, 0, false}, counts);
+        const Estimate fewer = estimate(call, topology, algorithm, chunk, cost, kNobody, {0, 100'000, false}, counts);
         CAPTURE(name(algorithm.collective), algorithm.name, per_host, bytes, fewer.ranks);
         CHECK(all.from == From::all_ranks);
         CHECK(fewer.from == From::fewer_ranks);
@@ -90,6 +100,25 @@ TEST_CASE("one host's ranks stand for all, also of hosts that are nearly equal a
         CHECK(host.seconds == Approx(all.seconds).epsilon(0.1));
       }
     }
+  }
+}
+
+TEST_CASE("equal parts of a form whose parts may differ are predicted from one host, others from all ranks alone") {
+  const Cost cost = typical_cost(true);
+  for (const Collective collective : {Collective::allgatherv, Collective::alltoallv}) {
+    const Topology topology = network_of(96, 8);
+    Call call = call_of(collective, 1000);
+    Counts counts = counts_for(call, 96);
+    const Algorithm& direct = *find(collective, "direct");
+    const Estimate all = estimate(call, topology, direct, 1, cost, kNobody, {kAny, 0, false}, counts);
+    const Estimate host = estimate(call, topology, direct, 1, cost, kNobody, {0, 0, true}, counts);
+    CHECK(host.from == From::one_host);
+    CHECK(host.seconds == Approx(all.seconds).epsilon(0.1));
+    counts[7] = 100'000;  // to 95 ranks
+    const Estimate uneven = estimate(call, topology, direct, 1, cost, kNobody, {kAny, 0, true}, counts);
+    CHECK(uneven.from == From::all_ranks);
+    CHECK(uneven.seconds > 88 * 400'000 * cost.byte_s);
+    CHECK(estimate(call, topology, direct, 1, cost, kNobody, {0, 100'000, true}, counts).from == From::nothing);
   }
 }
 

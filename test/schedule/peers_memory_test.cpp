@@ -82,7 +82,7 @@ TEST_CASE("every mixture of ranks in place and not gives the right result over p
             INFO(algorithm.name << " " << describe(call) << ", " << size << " ranks, in place " << in_place);
             for (const std::size_t chunk : {count > 7 ? 16u : 1u, 1000u}) {
               const Outcome outcome =
-                  simulate(calls, meeting(size), made(algorithm, calls, chunk), {in_place + 1, 128, -1, 0});
+                  simulate({calls, size}, meeting(size), made(algorithm, calls, chunk), {in_place + 1, 128, -1, 0});
               REQUIRE(outcome.problem == "");
               ++simulated;
             }
@@ -161,7 +161,7 @@ TEST_CASE("a barrier that is left out is found, and so is one too many") {
             ++seeded;
             INFO(algorithm.name << " " << describe(call) << ", " << size << " ranks, in place " << in_place
                                 << ", barrier " << omitted << " on rank " << at);
-            REQUIRE(simulate(calls, meeting(size), faulty).problem != "");
+            REQUIRE(simulate({calls, size}, meeting(size), faulty).problem != "");
           }
       }
   }

@@ -60,6 +60,22 @@ says '"predicted_from": "all ranks' scale broadcast --per-host 8x8192 -c 1024 -a
 says "687.13 ms'    256 MiB" scale alltoall --per-host 8x8192 -c 1024
 says '* tree ' scale scatter --per-host 8x512 -c 16
 says '501.91 ms' scale allreduce -r 2 --network -c 125000000 --rate 8 --latency 0 -a ring
+says 'simulated: right' allgatherv --counts 3,0,8 --simulate
+says '3 ranks, 0 to 8 elements' gatherv --counts 3,0,8 --root 1
+says 'out[3..11)' gatherv --counts 3,0,8 --root 1
+says 'simulated: right' reduce_scatterv --counts 5x3,7 --in-place --simulate
+says 'simulated: right' alltoallv -r 5 --in-place --simulate
+says 'drawn to' scatterv --counts 3,0,8 --svg "$directory/parts.svg"
+says "687.13 ms'    256 MiB" scale alltoallv --per-host 8x8192 -c 1024
+says '0 to 9 elements of 4 bytes' scale allgatherv --network --counts 3,0,8,9
+refuses '2 numbers for 4 ranks' allgatherv --counts 3,0 --ranks 4
+refuses 'for forms whose parts differ' allreduce --counts 3,0
+refuses "'3,q' is not like 100,0,7" allgatherv --counts 3,q
+refuses "'1,' is not like 100,0,7" allgatherv --counts 1,
+refuses 'at most 1099511627776' allgatherv --counts 9999999999999
+refuses 'leave out --counts or --in-place' alltoallv --counts 3,0 --in-place
+refuses 'too many elements' alltoallv -r 64 -c 1000000 --simulate
+refuses 'too many elements' alltoallv -r 2 -c 1099511627776 --simulate
 refuses 'halving does not fit this call; what does: ring' scale allreduce -r 1000 --network -c 65536 -a halving
 refuses "'8x' is not like 4,4,3 or 8x128" scale allreduce --per-host 8x
 refuses 'at most 65536 are planned for' scale allreduce --per-host 65536,2

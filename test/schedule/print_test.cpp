@@ -1,3 +1,4 @@
+#include "schedule/parts.h"
 #include "schedule/predict.h"
 #include "schedule/print.h"
 #include "schedule/simulate.h"
@@ -81,13 +82,28 @@ TEST_CASE("a drawing has a box for every step but sends, and an arrow for every 
       std::size_t others = 0;
       for (const Schedule& schedule : schedules)
         for (const Step& step : schedule.steps) ++(step.kind == Kind::send ? sends : others);
-      const std::string drawn = svg(call, topology, schedules);
+      const std::string drawn = svg({{call}, topology.size}, topology, schedules);
       INFO(algorithm.name << " " << describe(call));
       REQUIRE(occurrences("<path d='M", drawn) == 2 * sends);
       REQUIRE(occurrences("height='24'", drawn) == others);
       REQUIRE(occurrences("nan", drawn) == 0);
       REQUIRE(drawn.ends_with("</svg>\n"));
     }
+}
+
+TEST_CASE("a drawing says where in the whole vector the parts of ranks lie") {
+  for (const Collective collective : {Collective::allgatherv, Collective::gatherv, Collective::scatterv,
+                                      Collective::reduce_scatterv, Collective::alltoallv}) {
+    const Counts counts = {3, 1, 4};
+    const Calls calls(calls_of(a_call(collective, known_total(collective, counts)), counts), 3);
+    const std::vector<Schedule> schedules =
+        make_all(*choose(calls.shared(), meeting(3)).algorithm, calls, meeting(3), 100);
+    const std::string drawn = svg(calls, meeting(3), schedules);
+    INFO(name(collective));
+    CHECK(occurrences("4–7", drawn) > 0);
+    CHECK(occurrences("nan", drawn) == 0);
+    CHECK(occurrences("token", drawn) == 0);
+  }
 }
 
 TEST_CASE("the prediction is what a ring costs on paper") {

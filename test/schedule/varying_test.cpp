@@ -1,5 +1,6 @@
 // Every form whose parts differ in count, with parts that do: some empty, with gaps, in any order.
 #include "schedule/choose.h"
+#include "schedule/parts.h"
 #include "schedule/simulate.h"
 #include "schedule_cases.h"
 #include "support/catch.h"
@@ -108,7 +109,7 @@ TEST_CASE("parts that differ arrive, and what lies between them is left alone, i
           schedules.push_back(algorithm.make(calls[static_cast<std::size_t>(rank)], topology, rank, 2));
         std::uint64_t digest = 0;
         for (const unsigned eager : {0u, 256u, 100u}) {
-          const Outcome outcome = simulate(calls, topology, schedules, {eager + 17, eager, -1, 0});
+          const Outcome outcome = simulate({calls, size}, topology, schedules, {eager + 17, eager, -1, 0});
           REQUIRE(outcome.problem == "");
           if (eager != 0) REQUIRE(outcome.digest == digest);
           digest = outcome.digest;
@@ -128,7 +129,7 @@ TEST_CASE("a part that is not where it should be is found") {
     std::vector<Schedule> schedules;
     for (int rank = 0; rank < 4; ++rank)
       schedules.push_back(algorithm.make(calls[static_cast<std::size_t>(rank)], meeting(4), rank, 2));
-    REQUIRE(simulate(calls, meeting(4), schedules).problem == "");
+    REQUIRE(simulate({calls, 4}, meeting(4), schedules).problem == "");
     std::size_t seeded = 0;
     for (std::size_t rank = 0; rank < 4; ++rank)
       for (std::size_t s = 0; s < schedules[rank].steps.size(); ++s) {
@@ -139,9 +140,36 @@ TEST_CASE("a part that is not where it should be is found") {
         ++slice.offset;
         ++seeded;
         INFO(name(collective) << ", rank " << rank << ", step " << s);
-        REQUIRE(simulate(calls, meeting(4), faulty).problem != "");
+        REQUIRE(simulate({calls, 4}, meeting(4), faulty).problem != "");
       }
     CHECK(seeded > 0);
+  }
+}
+
+TEST_CASE("one count for each rank makes the calls of every form, also in place") {
+  Random random{5};
+  for (const Algorithm& algorithm : catalog()) {
+    if (!is_varying(algorithm.collective)) continue;
+    for (const int size : {1, 2, 3, 4, 7, 16})
+      for (const bool in_place : {false, true}) {
+        Counts counts(static_cast<std::size_t>(size));
+        for (std::size_t& count : counts) count = random.below(5);
+        if (in_place && algorithm.collective == Collective::alltoallv) counts.assign(counts.size(), 3);
+        Call call = a_call(algorithm.collective, known_total(algorithm.collective, counts));
+        call.root = has_root(algorithm.collective) ? size / 2 : 0;
+        call.in_place = in_place;
+        if (!algorithm.fits(call, meeting(size))) continue;
+        INFO(algorithm.name << " " << describe(call) << ", " << size << " ranks");
+        const Calls calls(calls_of(call, counts), size);
+        const Outcome outcome = simulate(calls, meeting(size), make_all(algorithm, calls, meeting(size), 2));
+        REQUIRE(outcome.problem == "");
+        const std::size_t all = known_total(Collective::allgatherv, counts);
+        const auto root = static_cast<std::size_t>(call.root);
+        std::size_t sent = 0;
+        for (const Traffic& traffic : outcome.traffic) sent += traffic.sent;
+        const bool to_all = !has_root(algorithm.collective);
+        CHECK(sent == (to_all ? all * static_cast<std::size_t>(size - 1) : all - counts[root]));
+      }
   }
 }
 

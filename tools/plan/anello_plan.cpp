@@ -61,11 +61,15 @@ struct Verdict {
   double seconds = 0;
 };
 
-Verdict simulate(const Request& request, const Call& call, const Topology& topology,
+Verdict simulate(const Request& request, const schedule::Calls& calls, const Topology& topology,
                  const std::vector<Schedule>& schedules) {
-  const std::size_t elements = std::max<std::size_t>(call.count, 1) * static_cast<std::size_t>(topology.size);
-  if (elements >
-      kMostSimulatedElements / (schedule::has_parts(call.collective) ? static_cast<std::size_t>(topology.size) : 1))
+  const Call& call = calls.shared();
+  const auto ranks = static_cast<std::size_t>(topology.size);
+  std::size_t elements = 0;  // that ranks get
+  for (int rank = 0; rank < topology.size; ++rank) {
+    elements += std::max<std::size_t>(schedule::result_count(calls.of(rank), topology.size, rank), 1);
+  }
+  if (elements > kMostSimulatedElements || call.count > kMostSimulatedElements / ranks)
     throw std::runtime_error(
         "too many elements to simulate one by one; take a smaller --count (plans do not depend on "
         "more than how it divides by ranks and chunk)");
@@ -74,7 +78,7 @@ Verdict simulate(const Request& request, const Call& call, const Topology& topol
   for (std::size_t seed = 1; seed <= kOrders && verdict.problem.empty(); ++seed, ++verdict.orders) {
     // From strict rendezvous to full buffering.
     const auto eager = static_cast<unsigned>((seed - 1) * 256 / (kOrders - 1));
-    schedule::Outcome outcome = schedule::simulate(call, topology, schedules, {seed, eager, -1, 0});
+    schedule::Outcome outcome = schedule::simulate(calls, topology, schedules, {seed, eager, -1, 0});
     verdict.problem = outcome.problem;
     verdict.traffic = std::move(outcome.traffic);
   }
@@ -197,7 +201,9 @@ int explain(const Request& request) {
 }
 
 // All ranks' schedules, unless they are too large, judged by the number of chunks and by one rank's schedule.
-std::vector<Schedule> schedules_of(const schedule::Choice& choice, const Call& call, const Topology& topology) {
+std::vector<Schedule> schedules_of(const schedule::Choice& choice, const schedule::Calls& calls,
+                                   const Topology& topology) {
+  const Call& call = calls.shared();
   const auto ranks = static_cast<std::size_t>(topology.size);
   const auto too_many = [](std::size_t steps) {
     return std::runtime_error(text(steps,
@@ -206,9 +212,10 @@ std::vector<Schedule> schedules_of(const schedule::Choice& choice, const Call& c
   };
   const std::size_t chunks = call.count / std::max<std::size_t>(choice.chunk, 1);
   if (chunks > kMostSteps) throw too_many(chunks);
-  const std::size_t steps = choice.algorithm->make(call, topology, call.root, choice.chunk).steps.size() * ranks;
+  const std::size_t steps =
+      choice.algorithm->make(calls.of(call.root), topology, call.root, choice.chunk).steps.size() * ranks;
   if (steps > kMostSteps) throw too_many(steps);
-  return schedule::make_all(*choice.algorithm, call, topology, choice.chunk);
+  return schedule::make_all(*choice.algorithm, calls, topology, choice.chunk);
 }
 
 int show(const Request& request, const View& view) {
@@ -216,20 +223,21 @@ int show(const Request& request, const View& view) {
   const Topology topology = request.topology();
   const schedule::Wish wish = request.wish();
   const Decision decision = decide(request, wish);
+  const schedule::Calls calls(schedule::calls_of(call, request.counts()), topology.size);
   if (!view.svg_file.empty()) shared::check_writable(view.svg_file);
-  const std::vector<Schedule> schedules = schedules_of(decision.choice, call, topology);
+  const std::vector<Schedule> schedules = schedules_of(decision.choice, calls, topology);
   std::size_t steps = 0;
   for (const Schedule& each : schedules) steps += each.steps.size();
 
   Verdict verdict;
-  if (view.simulate) verdict = simulate(request, call, topology, schedules);
+  if (view.simulate) verdict = simulate(request, calls, topology, schedules);
   const int status = verdict.problem.empty() ? 0 : 1;
 
   if (!view.svg_file.empty()) {
     if (steps > kMostDrawnSteps)
       throw std::runtime_error(text(steps, " steps are too many to draw; take fewer ranks or chunks"));
     std::ofstream file(view.svg_file);
-    file << schedule::svg(call, topology, schedules);
+    file << schedule::svg(calls, topology, schedules);
     file.close();
     if (!file) throw std::runtime_error("cannot write " + view.svg_file);
   }
@@ -237,14 +245,15 @@ int show(const Request& request, const View& view) {
     json ranks = json::array();
     for (const Schedule& each : schedules) ranks.push_back(to_json(each));
     json all = {{"collective", request.collective}, {"algorithm", decision.choice.algorithm->name},
-                {"ranks", topology.size},           {"count", call.count},
+                {"ranks", topology.size},           {"count", request.count},
                 {"chunk", decision.choice.chunk},   {"schedules", ranks}};
+    if (!request.counts().empty()) all["counts"] = request.counts();
     if (view.simulate) all["simulation"] = to_json(verdict);
     std::cout << all.dump(2) << '\n';
     return status;
   }
   std::cout << decision.choice.algorithm->name << ' ' << request.collective << ": " << topology.size << " ranks, "
-            << call.count << " elements, chunks of " << decision.choice.chunk << ", " << steps << " steps in all\n";
+            << request.elements() << ", chunks of " << decision.choice.chunk << ", " << steps << " steps in all\n";
   if (!decision.rule || !request.algorithm.empty()) std::cout << decision.why << '\n';
   std::cout << '\n';
   const bool quiet = view.name.empty() && (view.simulate || !view.svg_file.empty());

@@ -13,6 +13,7 @@
 #include <iterator>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <string_view>
 
 namespace anello::plan {
@@ -21,15 +22,20 @@ using schedule::Collective;
 
 namespace {
 constexpr int kMostRanks = 65'536;
+
+Collective collective_of(const std::string& name) {
+  const auto* const found = std::find_if(std::begin(schedule::kCollectives), std::end(schedule::kCollectives),
+                                         [&](Collective each) { return name == schedule::name(each); });
+  return found == std::end(schedule::kCollectives) ? Collective::barrier : *found;
+}
 }  // namespace
 
 schedule::Call Request::call() const {
   schedule::Call call;
-  for (const Collective each : schedule::kCollectives)
-    if (collective == schedule::name(each)) call.collective = each;
+  call.collective = collective_of(collective);
   const bool reduces = schedule::reduces(call.collective);
   const bool barrier = call.collective == Collective::barrier;
-  call.count = barrier ? 0 : count;
+  call.count = barrier ? 0 : schedule::is_varying(call.collective) ? known_total(call.collective, counts()) : count;
   call.element_bytes = barrier ? 1 : element_bytes;
   call.root = schedule::has_root(call.collective) ? root : 0;
   call.in_place = in_place && !barrier && call.collective != Collective::broadcast;
@@ -38,6 +44,17 @@ schedule::Call Request::call() const {
   call.invariant = invariant && reduces;
   call.reach = reach;
   return call;
+}
+
+schedule::Counts Request::counts() const {
+  if (!schedule::is_varying(collective_of(collective))) return {};
+  return counts_given.empty() ? schedule::Counts(static_cast<std::size_t>(topology().size), count) : counts_given;
+}
+
+std::string Request::elements() const {
+  if (counts_given.empty()) return text(call().collective == Collective::barrier ? 0 : count, " elements");
+  const auto [least, most] = std::minmax_element(counts_given.begin(), counts_given.end());
+  return *least == *most ? text(*most, " elements") : text(*least, " to ", *most, " elements");
 }
 
 namespace {
@@ -89,30 +106,41 @@ namespace {
 
 constexpr long long kMostElements = 1LL << 40;
 
-int whole_number(std::string_view digits, const std::string& words) {
-  int number = 0;
+std::optional<long long> whole_number(std::string_view digits, long long least, long long most) {
+  long long number = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  if (error != std::errc{} || end != digits.data() + digits.size() || number < 1 || number > kMostRanks) {
-    throw CLI::ValidationError("--per-host",
-                               text("'", words, "' is not like 4,4,3 or 8x128, with at most ", kMostRanks, " ranks"));
-  }
+  if (error != std::errc{} || end != digits.data() + digits.size() || number < least || number > most) return {};
   return number;
 }
 
-// "4,4,3" or "8x128", or both mixed: "8x3,4".
-std::vector<int> parse_per_host(const std::string& words) {
-  std::vector<int> per_host;
+// "4,4,3" or "8x128", or both mixed: "8x3,4". At most kMostRanks numbers.
+template <class Number>
+std::vector<Number> parse_list(const std::string& words, Number least, Number most, const CLI::ValidationError& error) {
+  std::vector<Number> numbers;
   for (std::size_t at = 0; at <= words.size();) {
     const std::size_t end = std::min(words.find(',', at), words.size());
     const std::string_view word = std::string_view(words).substr(at, end - at);
-    const std::size_t times = word.find('x');
-    const int ranks = whole_number(word.substr(0, times), words);
-    const int hosts = times == std::string_view::npos ? 1 : whole_number(word.substr(times + 1), words);
-    if (per_host.size() + static_cast<std::size_t>(hosts) > kMostRanks) whole_number("", words);
-    per_host.insert(per_host.end(), static_cast<std::size_t>(hosts), ranks);
+    const std::size_t cross = word.find('x');
+    const auto number =
+        whole_number(word.substr(0, cross), static_cast<long long>(least), static_cast<long long>(most));
+    const auto times = cross == std::string_view::npos ? 1 : whole_number(word.substr(cross + 1), 1, kMostRanks);
+    if (!number || !times || numbers.size() + static_cast<std::size_t>(*times) > kMostRanks) throw error;
+    numbers.insert(numbers.end(), static_cast<std::size_t>(*times), static_cast<Number>(*number));
     at = end + 1;
   }
-  return per_host;
+  return numbers;
+}
+
+std::vector<int> parse_per_host(const std::string& words) {
+  return parse_list(words, 1, kMostRanks,
+                    CLI::ValidationError("--per-host", text("'", words, "' is not like 4,4,3 or 8x128, with at most ",
+                                                            kMostRanks, " ranks")));
+}
+
+schedule::Counts parse_counts(const std::string& words) {
+  return parse_list(words, std::size_t{0}, static_cast<std::size_t>(kMostElements),
+                    CLI::ValidationError("--counts", text("'", words, "' is not like 100,0,7 or 100x8,7, each at most ",
+                                                          kMostElements, ", for at most ", kMostRanks, " ranks")));
 }
 
 }  // namespace
@@ -130,8 +158,7 @@ schedule::Cost Request::cost() const {
 
 void add_options(CLI::App& app, Request& request) {
   std::vector<std::string> names;
-  for (const Collective each : schedule::kCollectives)
-    if (!schedule::is_varying(each)) names.emplace_back(schedule::name(each));
+  for (const Collective each : schedule::kCollectives) names.emplace_back(schedule::name(each));
   app.add_option("collective", request.collective, "allreduce, broadcast, reduce, .., as --list has them")
       ->transform(shared::one_of(names));
   const auto call = "The call";
@@ -141,12 +168,24 @@ void add_options(CLI::App& app, Request& request) {
       ->check(shared::whole(0, kMostElements))
       ->type_name("N")
       ->group(call);
+  app.add_option_function<std::string>(
+         "--counts",
+         [&request](const std::string& words) {
+    request.counts_given = parse_counts(words);
+    request.ranks = static_cast<int>(request.counts_given.size());  // unless --ranks, which comes later, says otherwise
+         },
+         "elements by rank in a form whose parts differ, as 100,0,7 or 100x8,7: in an allgatherv or gatherv what the "
+         "rank gives, in a scatterv or reduce_scatterv what it gets, in an alltoallv what it sends to each; also says "
+         "how "
+         "many ranks there are; default: --count for each")
+      ->type_name("N,..")
+      ->group(call);
   app.add_option("--element-bytes", request.element_bytes, "bytes of an element")
       ->capture_default_str()
       ->check(shared::whole(1, 16))
       ->type_name("N")
       ->group(call);
-  app.add_option("--root", request.root, "root of broadcast, reduce, gather and scatter")
+  app.add_option("--root", request.root, "root of broadcast, reduce, gather, scatter, gatherv and scatterv")
       ->capture_default_str()
       ->check(shared::whole(0, kMostRanks - 1))
       ->type_name("RANK")
@@ -230,6 +269,16 @@ std::string why_not(const Request& request) {
     return text("--per-host comes to ", topology.size, " ranks; at most ", kMostRanks, " are planned for");
   if (request.root < 0 || request.root >= topology.size)
     return text("there is no rank ", request.root, " among ", topology.size, "; --root takes 0 to ", topology.size - 1);
+  if (const schedule::Counts& given = request.counts_given; !given.empty()) {
+    if (request.counts().empty())
+      return text("--counts is for forms whose parts differ, such as allgatherv; parts of ", request.collective,
+                  " have --count elements each");
+    if (given.size() != static_cast<std::size_t>(topology.size))
+      return text("--counts has ", given.size(), given.size() == 1 ? " number for " : " numbers for ", topology.size,
+                  topology.size == 1 ? " rank" : " ranks");
+    if (request.in_place && request.collective == "alltoallv")
+      return "in place, two ranks exchange parts of the same count: leave out --counts or --in-place";
+  }
   if (request.reach != schedule::Reach::none && topology.network)
     return "--reach applies to ranks that meet in memory: leave out --network, and --per-host with several";
   if (request.round_robin && request.per_host.size() < 2) return "--round-robin needs several hosts: --per-host 4,4";

@@ -1,6 +1,7 @@
 #pragma once
 // The parsed command line: a call, the placement of its ranks, and the output to show.
 #include "schedule/choose.h"
+#include "schedule/parts.h"
 #include "schedule/predict.h"
 
 #include <cstddef>
@@ -17,6 +18,7 @@ struct Request {
   std::string collective;
   std::size_t count = 16;
   std::size_t element_bytes = 4;
+  schedule::Counts counts_given;  // by rank; empty: count for each
   int root = 0;
   bool in_place = false;
   bool average = false;
@@ -45,6 +47,10 @@ struct Request {
   bool json = false;
 
   schedule::Call call() const;
+  // By rank; empty if the collective's parts do not differ in count.
+  schedule::Counts counts() const;
+  // "16 elements", "0 to 7 elements".
+  std::string elements() const;
   schedule::Topology topology() const;
   // Throws Error for a table that cannot be read.
   schedule::Wish wish() const;

@@ -76,11 +76,13 @@ Row row_of(const Request& request, const Topology& topology, const Hosts& hosts,
   row.algorithm = &algorithm;
   row.chunk = chunk;
   std::set<int> looked_at;
-  row.estimate =
-      schedule::estimate(call, topology, algorithm, chunk, request.cost(), [&](int rank, const Schedule& own) {
-        if (!looked_at.insert(rank).second) return;
-        row.load.widen(load_of(call, hosts, topology.size, rank, own));
-      });
+  row.estimate = schedule::estimate(
+      call, topology, algorithm, chunk, request.cost(),
+      [&](int rank, const Schedule& own) {
+    if (!looked_at.insert(rank).second) return;
+    row.load.widen(load_of(call, hosts, topology.size, rank, own));
+      },
+      {}, request.counts());
   row.looked_at = looked_at.size();
   return row;
 }
@@ -131,7 +133,7 @@ class Table {
       : ranks_(static_cast<std::size_t>(topology.size)) {
     std::cout << request.collective << ": " << topology.size << " ranks on "
               << (topology.network ? text(hosts.count(), " hosts") : std::string("one host")) << ", "
-              << request.call().count << " elements of " << request.call().element_bytes << " bytes\n\n";
+              << request.elements() << " of " << request.call().element_bytes << " bytes\n\n";
     std::printf("  %-14s %10s  %10s %11s %11s %9s %11s %9s\n", "algorithm", "time", "sent", "to hosts", "received",
                 "messages", "connections", "memory");
   }
@@ -207,7 +209,7 @@ int scale(const Request& request) {
     std::cout << json{{"collective", request.collective},
                       {"ranks", topology.size},
                       {"hosts", hosts.count()},
-                      {"count", call.count},
+                      {"count", request.count},
                       {"element_bytes", call.element_bytes},
                       {"algorithms", all}}
                      .dump(2)
