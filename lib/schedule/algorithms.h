@@ -17,6 +17,7 @@ Schedule exchange(const Call& call, const Topology& topology, int rank, std::siz
 Schedule ring_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule ring_reduce_scatter(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule ring_allgather(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+Schedule ring_allgatherv(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 
 // halving.cpp: ranks 1, 2, 4, .. apart exchange halves: the ring's bytes, fewest hops.
 Schedule halving_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);

@@ -216,6 +216,7 @@ const std::vector<Algorithm>& catalog() {
       {"alone", exscan, one_rank, alone, "one rank: nothing"},
 
       {"direct", allgatherv, has_data, direct_varying, "each rank sends its part to every other"},
+      {"ring", allgatherv, moves_data, ring_allgatherv, "parts go around a ring"},
       {"dissemination", allgatherv, tokens_only, dissemination, "no data: only the synchronisation"},
       {"direct", gatherv, always, direct_varying, "each rank sends its part to the root"},
       {"direct", scatterv, always, direct_varying, "the root sends each rank its part"},

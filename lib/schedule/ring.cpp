@@ -2,6 +2,8 @@
 #include "schedule/builder.h"
 #include "schedule/waves.h"
 
+#include <algorithm>
+
 namespace anello::schedule {
 
 // With three ranks and blocks 0 1 2; a number in brackets counts the ranks whose input is in the block. Every rank
@@ -79,6 +81,34 @@ Schedule ring_allgather(const Call& call, const Topology& topology, int rank, st
   });
   // This step is last so that it fills the time while data is in flight.
   steps.copy(output(split.block(rank)), input({0, call.count}));
+  return std::move(steps).build();
+}
+
+// All ranks know all counts, so chunks past the end of a block vanish everywhere.
+Schedule ring_allgatherv(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
+  const Varying& parts = *call.varying;
+  const int size = topology.size;
+  const int next = wrap(rank + 1, size);
+  const int prev = wrap(rank - 1, size);
+  const std::size_t longest = *std::max_element(parts.receives.begin(), parts.receives.end());
+  Builder steps("ring", call, topology, rank);
+
+  const auto in_block = [&](std::size_t block, std::size_t c) {
+    const std::size_t begin = std::min(c * chunk, parts.receives[block]);
+    return Part{begin, std::min(chunk, parts.receives[block] - begin)};
+  };
+  const auto gathered = [&](std::size_t block, Part part) {
+    return output({parts.receive_at[block] + part.offset, part.count});
+  };
+  in_waves(size - 1, (longest + chunk - 1) / chunk, [&](int i, std::size_t c) {
+    const auto going = static_cast<std::size_t>(wrap(rank - i, size));
+    const auto coming = static_cast<std::size_t>(wrap(rank - i - 1, size));
+    const Part part = in_block(going, c);
+    steps.send(next, i == 0 ? input(part) : gathered(going, part));
+    steps.recv(prev, gathered(coming, in_block(coming, c)));
+  });
+  const auto self = static_cast<std::size_t>(rank);
+  steps.copy(gathered(self, {0, parts.receives[self]}), input({0, parts.receives[self]}));
   return std::move(steps).build();
 }
 

@@ -166,29 +166,44 @@ TEST_CASE("hosts may differ as much as they like") {
 
 // Algorithms that connect a rank with all others are left out.
 TEST_CASE("for many ranks the table chooses what is at most twice as slow as the best") {
-  const Cost cost = typical_cost(true);
+  struct Case {
+    Collective collective;
+    int ranks, per_host;
+    std::size_t bytes;
+  };
+  constexpr std::size_t kKiB = 1024;
+  std::vector<Case> cases;
   for (const int per_host : kLong ? std::vector{1, 8} : std::vector{1}) {
     // A power of two takes longer to simulate, and its rules are simpler.
     for (const int ranks : kLong ? std::vector{1000, 1024} : std::vector{1000}) {
-      const Topology topology = network_of(ranks, per_host);
       for (const Collective collective : {Collective::allreduce, Collective::reduce}) {
-        for (const std::size_t bytes : {std::size_t{256} << 10, std::size_t{4} << 20}) {
-          const Call call = call_of(collective, bytes / 4);
-          const Choice chosen = choose(call, topology);
-          double best = 1e9, own = 0;
-          for (const Algorithm& algorithm : catalog()) {
-            if (algorithm.collective != collective || !algorithm.fits(call, topology)) continue;
-            if (algorithm.name == "pairwise" && &algorithm != chosen.algorithm) continue;
-            const std::size_t chunk = chunk_for(call, topology, algorithm);
-            const double seconds = estimate(call, topology, algorithm, chunk, cost, kNobody).seconds;
-            if (&algorithm == chosen.algorithm) own = seconds;
-            best = std::min(best, seconds);
-          }
-          CAPTURE(name(collective), ranks, per_host, bytes, chosen.algorithm->name, own, best);
-          CHECK(own <= 2 * best);
-        }
+        for (const std::size_t bytes : {20 * kKiB, 256 * kKiB, 4096 * kKiB})
+          cases.push_back({collective, ranks, per_host, bytes});
       }
     }
+  }
+  for (const int per_host : {1, 8}) {
+    cases.push_back({Collective::allreduce, 512, per_host, 20 * kKiB});
+    cases.push_back({Collective::scan, 500, per_host, 20 * kKiB});
+    cases.push_back({Collective::exscan, 500, per_host, 128 * kKiB});
+    for (const std::size_t bytes : {kKiB / 4, kKiB, 4 * kKiB})
+      cases.push_back({Collective::reduce_scatter, 512, per_host, bytes});
+  }
+  for (const Case& each : cases) {
+    const Topology topology = network_of(each.ranks, each.per_host);
+    const Call call = call_of(each.collective, each.bytes / 4);
+    const Choice chosen = choose(call, topology);
+    double best = 1e9, own = 0;
+    for (const Algorithm& algorithm : catalog()) {
+      if (algorithm.collective != each.collective || !algorithm.fits(call, topology)) continue;
+      if (algorithm.name == "pairwise" && &algorithm != chosen.algorithm) continue;
+      const std::size_t chunk = chunk_for(call, topology, algorithm);
+      const double seconds = estimate(call, topology, algorithm, chunk, typical_cost(true), kNobody).seconds;
+      if (&algorithm == chosen.algorithm) own = seconds;
+      best = std::min(best, seconds);
+    }
+    CAPTURE(name(each.collective), each.ranks, each.per_host, each.bytes, chosen.algorithm->name, own, best);
+    CHECK(own <= 2 * best);
   }
 }
 
