@@ -93,6 +93,20 @@ struct Check {
                                 r);
     });
     same("iallgatherv in place", out, all);
+    for (const char* const algorithm : {"direct", "ring"}) {
+      if (me.size == 1 || scale == 0) continue;
+      out = own;
+      anello_call_t call = ANELLO_CALL_INITIALIZER;
+      call.kind = ANELLO_ALLGATHERV;
+      call.dtype = dtype;
+      call.sendbuf = ANELLO_IN_PLACE;
+      call.recvbuf = out.data();
+      call.recvcounts = parts.counts.data();
+      call.rdispls = parts.at.data();
+      call.algorithm = algorithm;
+      me.ok(anello_post(me.comm, &call, nullptr), algorithm);
+      same(algorithm, out, all);
+    }
     for (int root = 0; root < me.size; ++root) {
       const bool here = me.rank == root;
       out = empty;
