@@ -60,6 +60,10 @@ void Builder::reduce_staged_among(const std::shared_ptr<const std::vector<int>>&
 void Builder::barrier() { add({Kind::barrier, false, -1, {}, {}}); }
 
 void Builder::add(Step step) {
+  if (schedule_.steps.size() == kMostSteps) {
+    throw Error(ANELLO_ERR_RESOURCE, text("algorithm ", schedule_.algorithm, " would take more than ", kMostSteps,
+                                          " steps on rank ", rank_, ", too many to hold; larger chunks take fewer"));
+  }
   const Kind kind = step.kind;
   const int peer = step.peer;
   const std::size_t count = has_into(kind) ? step.into.count : step.from.count;

@@ -32,6 +32,9 @@ inline Slice staging_of(int owner, Part part) { return {Buffer::staging, part.of
 // The left operand. If reversed, it is the arriving one (recv_reduce) or from (reduce).
 enum class Order : bool { plain, reversed };
 
+// Of one rank's plan: a gigabyte.
+inline constexpr std::size_t kMostSteps = 8'000'000;
+
 class Builder {
  public:
   Builder(std::string algorithm, const Call& call, const Topology& topology, int rank);
@@ -61,8 +64,9 @@ class Builder {
   // slice is unchanged: only the peer knows whether it is in place.
   Slice resolve(Slice slice) const;
 
-  // An invalid step (a slice past its buffer, a peer that does not exist, a write to the input) makes the calls above
-  // throw Error(ANELLO_ERR_INTERNAL). The builder cannot be used afterwards.
+  // More than kMostSteps are refused: ANELLO_ERR_RESOURCE. An invalid step (a slice past its buffer, a peer that does
+  // not exist, a write to the input) makes the calls above throw Error(ANELLO_ERR_INTERNAL). The builder cannot be used
+  // afterwards.
   Schedule build() &&;
 
  private:

@@ -15,8 +15,10 @@ namespace {
 constexpr int kSpread = 24;
 constexpr std::size_t kStepsToLookAt = 1'000'000;
 constexpr std::size_t kFewPeers = 16;
+constexpr std::size_t kBlocksAStep = 16;
 constexpr std::size_t kMostInStep = 4'000'000;  // of one host's ranks
 constexpr int kFewestRanks = 4;
+constexpr int kFewestHosts = 2;  // of several ranks
 
 bool is_power_of_two(int number) { return (number & (number - 1)) == 0; }
 
@@ -37,17 +39,17 @@ bool are_equal(const Counts& counts) {
 // But for at most one in 64 of the ranks, which do less than the others.
 bool are_about_equal(const Hosts& hosts, int size) { return hosts.count() * hosts.most() - size <= size / 64; }
 
-// About half of it, and a power of two only if it is one: others need a round more.
-int half(int size) {
-  const int fewer = size / 2;
-  return is_power_of_two(fewer) && !is_power_of_two(size) ? fewer + 1 : fewer;
+// About half of the ranks, in groups of so many; a power of two only if size is one, since others need a round more.
+int half(int size, int group) {
+  const int fewer = (size + group - 1) / group / 2 * group;
+  return is_power_of_two(fewer) && !is_power_of_two(size) ? fewer + group : fewer;
 }
 
 // The lowest ranks of as many hosts as are needed for them.
 Topology reduced(const Topology& topology, const Hosts& hosts, int size) {
   Topology fewer = topology;
   fewer.size = size;
-  fewer.known_hosts = nullptr;
+  fewer.known_hosts = fewer.known_processors = nullptr;
   if (!topology.processors_of.empty()) fewer.processors_of.resize(static_cast<std::size_t>(size));
   if (!topology.host_of.empty()) {
     int kept = 0, ranks = 0;
@@ -83,22 +85,28 @@ class Estimator {
   // wait in the queues of many ports before they go.
   template <class Look>
   std::size_t steps(Look&& look) const {
-    // The first host's ranks first: only some of a host's ranks may have peers on others.
-    std::vector<int> some = hosts().ranks(0);
-    some.resize(std::min<std::size_t>(some.size(), kSpread));
+    std::vector<int> some;
     const auto choose = [&](int rank) {
       if (std::find(some.begin(), some.end(), rank) == some.end()) some.push_back(rank);
     };
+    // One of each kind: the root, the last, and the first host's, of which only some may have peers on others.
     choose(call_.root);
     choose(topology_.size - 1);
+    const std::vector<int>& first = hosts().ranks(0);
+    const int last = static_cast<int>(first.size()) - 1;
+    for (int i = 0; i < kSpread; ++i) choose(first[static_cast<std::size_t>(last * i / (kSpread - 1))]);
+    const std::size_t kinds = some.size();
     for (int i = 1; i < kSpread; ++i) choose(static_cast<int>(static_cast<long long>(topology_.size) * i / kSpread));
     std::size_t sum = 0, most = 0, busiest = 0, looked_at = 0;
     for (const int rank : some) {
-      if (sum > kStepsToLookAt) break;
+      if (looked_at >= kinds && sum > kStepsToLookAt) break;
       const Schedule own = plan_of(rank);
       look(rank, own);
       ++looked_at;
-      const std::size_t steps = own.steps.size() * std::max<std::size_t>(1, own.lanes.size() / kFewPeers);
+      // An algorithm that cuts a block for each rank takes time for the empty ones of a short vector, too.
+      const std::size_t made = algorithm_.cuts_blocks ? static_cast<std::size_t>(topology_.size) / kBlocksAStep : 0;
+      const std::size_t steps =
+          std::max(made, own.steps.size() * std::max<std::size_t>(1, own.lanes.size() / kFewPeers));
       sum += steps;
       if (steps >= most) busiest = own.steps.size();
       most = std::max(most, steps);
@@ -133,10 +141,13 @@ class Estimator {
   Estimate from_fewer_ranks() const {
     if (!are_equal(counts_)) return {};
     int size = topology_.size;
+    // Whole hosts, since what leaves them counts; one alone says nothing of many.
+    const int group = are_about_equal(hosts(), size) && hosts().count() > 1 ? hosts().most() : 1;
+    const int fewest = group > 1 ? kFewestHosts * group : kFewestRanks;
     const auto nothing = [](int, const Schedule&) {};
     for (;;) {
-      size = half(size);
-      if (size < 4 * kFewestRanks) return {};
+      size = half(size, group);
+      if (size < 4 * fewest) return {};
       const Estimator fewer = of(size);
       if (fewer.fits() && fewer.steps(nothing) <= limits_.steps_of_fewer) break;
     }
@@ -147,7 +158,7 @@ class Estimator {
       const Estimator fewer = of(size);
       if (!fewer.fits()) return {};
       each = fewer.seconds_of_all(nothing);
-      size = half(size);
+      size = half(size, group);
     }
     const double grew = seconds[0] - seconds[1], grew_before = seconds[1] - seconds[2];
     // Of the last doubling, the part that doubles with each, and the part that does not.

@@ -25,7 +25,7 @@ struct Estimate {
 // How many steps may be simulated: of all ranks' plans, and of fewer ranks, which is done three times.
 struct Limits {
   std::size_t steps = 4'000'000;
-  std::size_t steps_of_fewer = 250'000;
+  std::size_t steps_of_fewer = 1'500'000;
   bool one_host = true;  // beyond steps, one host's ranks may stand for all
 };
 

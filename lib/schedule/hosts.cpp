@@ -54,10 +54,15 @@ std::shared_ptr<const Hosts> hosts_of(const Topology& topology) {
   return topology.known_hosts != nullptr ? topology.known_hosts : std::make_shared<const Hosts>(topology);
 }
 
-void know_hosts(Topology& topology) { topology.known_hosts = std::make_shared<const Hosts>(topology); }
+void know_hosts(Topology& topology) {
+  topology.known_hosts = std::make_shared<const Hosts>(topology);
+  if (!topology.processors_of.empty())
+    topology.known_processors = std::make_shared<const Hosts>(topology.processors_of);
+}
 
 std::shared_ptr<const Hosts> together(const Topology& topology) {
-  return is_nested(topology) ? hosts_of(topology) : std::make_shared<const Hosts>(topology.processors_of);
+  if (is_nested(topology)) return hosts_of(topology);
+  return topology.known_processors ? topology.known_processors : std::make_shared<const Hosts>(topology.processors_of);
 }
 
 bool Topology::operator==(const Topology& other) const {

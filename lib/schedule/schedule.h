@@ -109,6 +109,7 @@ struct Topology {
                                    // processors; empty where all may, or no two
   // What Hosts(topology) is, for who makes the plans of many ranks (know_hosts); null: each plan finds it out.
   std::shared_ptr<const Hosts> known_hosts = nullptr;
+  std::shared_ptr<const Hosts> known_processors = nullptr;  // ranks by processor in place of host
   bool operator==(const Topology& other) const;
 };
 

@@ -103,6 +103,41 @@ TEST_CASE("one host's ranks stand for all, also of hosts that are nearly equal a
   }
 }
 
+TEST_CASE("fewer ranks are whole hosts, and several of them") {
+  const Cost cost = typical_cost(true);
+  const Algorithm& ring = *find(Collective::allreduce, "ring");
+  for (const int per_host : {16, 64}) {
+    const Topology topology = network_of(16 * per_host, per_host);
+    const Call call = call_of(Collective::allreduce, 1 << 22);
+    const std::size_t chunk = chunk_for(call, topology, ring);
+    const Estimate fewer = estimate(call, topology, ring, chunk, cost, kNobody, {0, 300'000, false});
+    CAPTURE(per_host, fewer.ranks);
+    if (per_host == 64) {
+      CHECK(fewer.from == From::nothing);  // half of the hosts have too many steps, and one or two say too little
+      continue;
+    }
+    CHECK(fewer.ranks == 8 * per_host);
+    const Estimate all = estimate(call, topology, ring, chunk, cost, kNobody, {kAny, 0, false});
+    CHECK(fewer.seconds == Approx(all.seconds).epsilon(0.2));
+  }
+}
+
+TEST_CASE("the busiest rank is looked at, whatever kind of rank it is") {
+  // Only a host's last rank sends to another host.
+  for (const int per_host : {8, 100}) {
+    const Topology topology = network_of(20'000, per_host);
+    Call call = call_of(Collective::reduce, 1'000'000);
+    call.root = 4321;
+    std::vector<int> looked_at;
+    estimate(call, topology, *find(Collective::reduce, "chain"), 1000, typical_cost(true),
+             [&](int rank, const Schedule&) { looked_at.push_back(rank); }, {0, 0, false});
+    for (const int rank : {0, per_host - 1, 4321, 19'999}) {
+      CAPTURE(rank);
+      CHECK(std::find(looked_at.begin(), looked_at.end(), rank) != looked_at.end());
+    }
+  }
+}
+
 TEST_CASE("equal parts of a form whose parts may differ are predicted from one host, others from all ranks alone") {
   const Cost cost = typical_cost(true);
   for (const Collective collective : {Collective::allgatherv, Collective::alltoallv}) {

@@ -58,6 +58,8 @@ says '* leaders ' scale allreduce --per-host 8x128 -c 16
 says '"predicted_from": "all ranks' scale broadcast -r 64 --network --json
 says '"predicted_from": "all ranks' scale broadcast --per-host 8x8192 -c 1024 -a tree --json
 says "687.13 ms'    256 MiB" scale alltoall --per-host 8x8192 -c 1024
+says '128 MiB     128 MiB     128 MiB' scale allreduce --per-host 64x16 -c 16777216 -a ring
+says 'more than 8000000 steps' scale allreduce -r 4 --network -c 100000000 --chunk 1 -a ring
 says '* tree ' scale scatter --per-host 8x512 -c 16
 says '501.91 ms' scale allreduce -r 2 --network -c 125000000 --rate 8 --latency 0 -a ring
 says 'simulated: right' allgatherv --counts 3,0,8 --simulate

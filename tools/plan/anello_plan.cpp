@@ -4,6 +4,7 @@
 #include "scale.h"
 
 #include "base/text.h"
+#include "schedule/builder.h"
 #include "schedule/print.h"
 #include "schedule/shape.h"
 #include "schedule/simulate.h"
@@ -33,7 +34,7 @@ using schedule::Topology;
 
 constexpr std::size_t kMostSimulatedElements = 20'000'000;
 constexpr std::size_t kMostDrawnSteps = 20'000;
-constexpr std::size_t kMostSteps = 8'000'000;  // in total, a gigabyte
+constexpr std::size_t kMostSteps = schedule::kMostSteps;  // in total
 
 const char* const kExamples = R"(Examples:
   anello-plan allreduce --ranks 4 --count 16 --algorithm ring     who sends what to whom, slot by slot

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "schedule/builder.h"
 #include "schedule/estimate.h"
 #include "schedule/hosts.h"
 #include "schedule/shape.h"
@@ -76,13 +77,16 @@ Row row_of(const Request& request, const Topology& topology, const Hosts& hosts,
   row.algorithm = &algorithm;
   row.chunk = chunk;
   std::set<int> looked_at;
-  row.estimate = schedule::estimate(
-      call, topology, algorithm, chunk, request.cost(),
-      [&](int rank, const Schedule& own) {
+  const auto look = [&](int rank, const Schedule& own) {
     if (!looked_at.insert(rank).second) return;
     row.load.widen(load_of(call, hosts, topology.size, rank, own));
-      },
-      {}, request.counts());
+  };
+  try {
+    row.estimate = schedule::estimate(call, topology, algorithm, chunk, request.cost(), look, {}, request.counts());
+  } catch (const Error& error) {
+    if (error.code() != ANELLO_ERR_RESOURCE) throw;
+    looked_at.clear();  // one rank's plan is too long
+  }
   row.looked_at = looked_at.size();
   return row;
 }
@@ -139,6 +143,12 @@ class Table {
   }
 
   void add(const Row& row) {
+    if (row.looked_at == 0) {
+      too_long_ = true;
+      std::printf("%s %-14s %10s  %10s %11s %11s %9s %11s %9s\n", row.chosen ? "*" : " ",
+                  std::string(row.algorithm->name).c_str(), "-", "-", "-", "-", "-", "-", "-");
+      return;
+    }
     ++from_[static_cast<std::size_t>(row.estimate.from)];
     spread_ |= row.looked_at < ranks_;
     std::printf("%s %-14s %10s%s %10s %11s %11s %9zu %11zu %9s\n", row.chosen ? "*" : " ",
@@ -160,7 +170,12 @@ class Table {
     if (is_any(From::fewer_ranks)) {
       std::cout << "~: from three smaller numbers of ranks, as a + b log2(ranks) + c ranks.\n";
     }
-    if (is_any(From::nothing)) std::cout << "-: not predicted: even few ranks have too many steps to simulate.\n";
+    if (is_any(From::nothing))
+      std::cout << "-: not predicted: even of few ranks, or few such hosts, there are too many steps to simulate.\n";
+    if (too_long_) {
+      std::cout << "Only dashes: a rank would take more than " << schedule::kMostSteps
+                << " steps; a larger --chunk takes fewer.\n";
+    }
     if (spread_) std::cout << "Where plans are long, only the first host's ranks and some others are looked at.\n";
   }
 
@@ -168,6 +183,7 @@ class Table {
   std::size_t ranks_;
   std::size_t from_[std::size(kFroms)] = {};
   bool spread_ = false;
+  bool too_long_ = false;
 };
 
 }  // namespace
