@@ -20,7 +20,6 @@ using namespace std::chrono_literals;
 using shared::Finding;
 using shared::Verdict;
 
-constexpr auto kGreeting = 30s;
 constexpr auto kAnswer = 15s;
 constexpr auto kExamination = 60s;
 constexpr auto kFarewell = 5s;

@@ -14,7 +14,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kGreeting = 30s;
 constexpr auto kAnswer = 15s;  // a probe takes five
 
 void wait_for_all(const std::vector<RemoteHost*>& hosts, const std::function<bool(const RemoteHost&)>& there,

@@ -25,7 +25,12 @@ constexpr std::int64_t kFarthestClockUs = 100'000'000'000'000'000;  // 3,000 yea
 }  // namespace
 
 RemoteHost::RemoteHost(std::vector<std::string> shell, const Share& share, HostEvents& events, const sigset_t& signals)
-    : share_(share), events_(events), shell_(shell.front()), heard_(Clock::now()), beat_at_(heard_ + kBeat) {
+    : share_(share),
+      events_(events),
+      shell_(shell.front()),
+      greets_by_(Clock::now() + kGreeting),
+      heard_(Clock::now()),
+      beat_at_(heard_ + kBeat) {
   for (int rank = share.first; rank < share.first + share.ranks; ++rank) running_.insert(rank);
   Pipe to = make_pipe();
   Pipe from = make_pipe();
@@ -279,10 +284,12 @@ void RemoteHost::conclude() {
   events_.lost(share_, why_);
 }
 
+Clock::time_point RemoteHost::next_word_due() const { return greeted_ ? heard_ + kSilence : greets_by_; }
+
 std::optional<Clock::time_point> RemoteHost::deadline() const {
   if (kill_at_) return kill_at_;
   if (pid_ < 0) return std::nullopt;
-  return std::min(beat_at_, heard_ + kSilence);
+  return std::min(beat_at_, next_word_due());
 }
 
 void RemoteHost::keep_deadlines(Clock::time_point now) {
@@ -297,12 +304,14 @@ void RemoteHost::keep_deadlines(Clock::time_point now) {
     if (!channel_->pending()) channel_->send(Kind::beat);
     beat_at_ = now + kBeat;
   }
-  if (greeted_ && now - heard_ > kSilence) {
-    give_up("nothing has been heard from its agent for " + std::to_string(kSilence / 1s) + " s", true);
-  }
+  if (now < next_word_due()) return;
+  give_up(greeted_ ? "nothing has been heard from its agent for " + std::to_string(kSilence / 1s) + " s"
+                   : "its agent did not answer within " + std::to_string(kGreeting / 1s) + " s",
+          true);
 }
 
 void RemoteHost::stood_still(Clock::duration time) {
+  greets_by_ += time;
   heard_ += time;
   if (kill_at_) *kill_at_ += time;
 }

@@ -16,6 +16,9 @@
 
 namespace anellorun {
 
+// From the start of the shell to the agent's first frame.
+inline constexpr std::chrono::seconds kGreeting{30};
+
 class HostEvents : public Events {
  public:
   // The way to the host, or its agent, is gone. Its ranks that had not ended count as ended.
@@ -79,6 +82,7 @@ class RemoteHost : public Host {
   void give_up(std::string why, bool kill_now);
   void conclude();
   int own_rank(Reader& reader) const;
+  Clock::time_point next_word_due() const;
 
   const Share& share_;
   HostEvents& events_;
@@ -103,6 +107,7 @@ class RemoteHost : public Host {
   std::array<std::size_t, kStreams> to_take_{};
   std::array<bool, kStreams> told_unread_{};
   std::string host_;  // as it calls itself
+  Clock::time_point greets_by_;
   Clock::time_point heard_;
   Clock::time_point beat_at_;
   std::optional<Clock::time_point> kill_at_;  // the shell

@@ -1,0 +1,75 @@
+// A host whose agent does not do what an agent does, as the launcher meets it behind any remote shell.
+#include "anellorun/remote_host.h"
+#include "anellorun/agent.h"
+#include "support/catch.h"
+
+#include <signal.h>
+#include <time.h>
+
+#include <optional>
+
+using namespace anellorun;
+using namespace std::chrono_literals;
+
+namespace {
+
+struct Heard final : HostEvents {
+  void bound(int, const std::string&) override {}
+  void output(int, Stream, std::string_view) override {}
+  void ended(int, pid_t, int) override {}
+  void gone(int) override {}
+  bool full(Stream) const override { return false; }
+  bool unread(Stream) const override { return false; }
+  void lost(const Share&, const std::string& why) override { lost_because = why; }
+  void said(const Share&, std::string_view line) override { last_line = line; }
+
+  std::string lost_because;
+  std::string last_line;
+};
+
+// A remote shell for one rank, and the child's signals.
+struct Behind {
+  explicit Behind(std::vector<std::string> shell) {
+    share.host = "alpha";
+    share.world = share.ranks = 1;
+    sigset_t before;
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &child, &before);
+    host.emplace(std::move(shell), share, heard, before);
+  }
+  // False: it still runs.
+  bool ends() {
+    const timespec patience{10, 0};
+    while (!host->done()) {
+      if (sigtimedwait(&child, nullptr, &patience) < 0 && errno == EAGAIN) return false;
+      host->child_ended();
+    }
+    return true;
+  }
+  void take() {
+    std::vector<pollfd> watched;
+    host->watch(watched);
+    poll(watched.data(), watched.size(), 10'000);
+    host->take(watched.data());
+  }
+
+  Share share;
+  Heard heard;
+  sigset_t child;
+  std::optional<RemoteHost> host;
+};
+
+}  // namespace
+
+TEST_CASE("an agent that never greets is given up, and nothing is due before") {
+  Behind shell({"sleep", "100"});
+  const auto begin = Clock::now();
+  for (auto now = begin; now < begin + kGreeting - 1s; now += 1s) {
+    shell.host->keep_deadlines(now);
+    REQUIRE(*shell.host->deadline() > now);
+  }
+  shell.host->keep_deadlines(begin + kGreeting + 1s);
+  CHECK(shell.ends());
+  CHECK(shell.heard.lost_because == "its agent did not answer within 30 s");
+}
