@@ -219,6 +219,21 @@ class Elastic(unittest.TestCase):
         code, out, _ = job.end()
         self.assertEqual((code, out), (128 + signal.SIGTERM, ""))
 
+    def test_a_signal_ends_a_job_whose_host_does_not_answer(self):
+        for traps, signals in (("", [signal.SIGTERM]), ("trap '' TERM; ", [signal.SIGTERM, signal.SIGTERM])):
+            with self.subTest(traps=traps):
+                hangs = self.program_file("hanging_shell", f"#!/bin/sh\n{traps}echo $$ >&2\nexec sleep 300\n")
+                job = self.start(["-np", "1", "--min-np", "1", "--hosts", "nohost:1"], program=["true"], ANELLO_SSH=hangs)
+                pid = job.process.stderr.readline().split()[-1]
+                said = ""
+                for number in signals:
+                    job.send(number)
+                    said += job.process.stderr.readline()  # it has been taken
+                code, _, err = job.end()
+                self.assertEqual(code, 128 + signal.SIGTERM, err)
+                self.assertIn("the job has ended before its ranks could start", said + err)
+                self.assertEqual(launcher.state(pid), "Z")
+
     def test_scripts_that_fail(self):
         broken = self.program_file("broken", "#!/bin/sh\nexit 4\n")
         code, _, err = self.run_job(["-np", "1", "--host-discovery-script", broken], program=["true"])

@@ -62,6 +62,19 @@ struct Behind {
 
 }  // namespace
 
+TEST_CASE("what ends a job ends a shell whose agent has not greeted, though it reads nothing") {
+  for (const int number : {SIGTERM, SIGKILL}) {
+    Behind shell(
+        {"sh", "-c", (number == SIGKILL ? "trap '' TERM; " : "") + std::string("echo ready >&2; exec sleep 100")});
+    while (shell.heard.last_line != "ready") shell.take();
+    shell.host->signal(SIGUSR1, false);
+    CHECK(!shell.host->done());
+    shell.host->signal(number, false);
+    CHECK(shell.ends());
+    CHECK(shell.heard.lost_because == "the job has ended before its ranks could start");
+  }
+}
+
 TEST_CASE("an agent that never greets is given up, and nothing is due before") {
   Behind shell({"sleep", "100"});
   const auto begin = Clock::now();

@@ -3,6 +3,7 @@
 #include "anellorun/agent.h"
 #include "anellorun/options.h"
 #include "anellorun/process.h"
+#include "anellorun/signals.h"
 
 #include <spawn.h>
 #include <string.h>
@@ -89,6 +90,7 @@ void RemoteHost::ask_probe(const std::string& nonce, const std::vector<MeetingPl
 }
 
 void RemoteHost::start(const MeetingPlace& place) {
+  asked_to_start_ = true;
   channel_->send(Kind::start, Writer().put(place.address).put(place.port));
 }
 
@@ -317,6 +319,11 @@ void RemoteHost::stood_still(Clock::duration time) {
 }
 
 void RemoteHost::signal(int number, bool also_orphans) {
+  if (!asked_to_start_) {
+    if (number == SIGKILL && pid_ >= 0) kill(pid_, SIGKILL);
+    if (number == SIGKILL || ends_a_job(number)) give_up("the job has ended before its ranks could start", true);
+    return;
+  }
   if (!ending_) channel_->send(Kind::signal, Writer().put(number).put(also_orphans ? 1 : 0));
   if (number == SIGSTOP && channel_) channel_->write_some();  // before this process stands still itself
 }

@@ -48,6 +48,7 @@ class RemoteHost : public Host {
   void ask_offers(const WantedInterfaces& interfaces, const std::string& ports);
   // May be asked again once it is answered.
   void ask_probe(const std::string& nonce, const std::vector<MeetingPlace>& places);
+  // From here on signals reach its ranks; before, one that ends a job ends the shell.
   void start(const MeetingPlace& place);
 
   // The answers, once they are here.
@@ -94,6 +95,7 @@ class RemoteHost : public Host {
   std::string partial_error_;
   std::string last_error_;
   bool greeted_ = false;
+  bool asked_to_start_ = false;
   bool started_ = false;
   bool ending_ = false;  // nothing more comes
   bool over_ = false;    // the agent has said that it is done

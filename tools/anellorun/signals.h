@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/signalfd.h>
 
+#include <algorithm>
 #include <array>
 #include <initializer_list>
 #include <optional>
@@ -14,6 +15,9 @@ namespace anellorun {
 
 // What a terminal, a batch system or a person sends to end a job.
 inline constexpr std::array kEndingSignals{SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+inline bool ends_a_job(int signal) {
+  return std::find(kEndingSignals.begin(), kEndingSignals.end(), signal) != kEndingSignals.end();
+}
 
 class Signals {
  public:

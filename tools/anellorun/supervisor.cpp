@@ -33,10 +33,6 @@ std::string seconds(double value) {
   return digits + " s";
 }
 
-bool ends_a_job(int signal) {
-  return std::find(kEndingSignals.begin(), kEndingSignals.end(), signal) != kEndingSignals.end();
-}
-
 }  // namespace
 
 // EPIPE says that a reader left.
@@ -292,7 +288,7 @@ void Supervisor::lost(const Share& share, const std::string& why) {
                                              : "ranks " + std::to_string(share.first) + " to " + std::to_string(last)) +
                            ": " + why;
   say(what);
-  note_failure(kExitHostLost, what, -1);
+  note_failure(signalled_ ? 128 + *signalled_ : kExitHostLost, what, -1);
 }
 
 void Supervisor::take_signals() {
@@ -306,20 +302,22 @@ void Supervisor::take_signals() {
     if (!started_ && ends_a_job(signal)) throw Interrupted{signal};
     // A key of the terminal has also reached the ranks that are here, because they are in the same foreground group.
     const bool from_terminal = info->ssi_code == SI_KERNEL;
+    if (ends_a_job(signal)) {
+      signalled_ = signal;
+      if (roster_) roster_->close();  // before the ranks end, so that nobody takes their places
+      if (!asked_to_end_ && !from_terminal)
+        say(std::string("SIG") + sigabbrev_np(signal) + " passed on to " + living());
+    }
     // A process group without a shell above it ignores SIGTSTP.
     if (!from_terminal || options_.on_agents) signal_all(signal == SIGTSTP ? SIGSTOP : signal, false);
     if (signal == SIGTSTP) stop_here();
     if (ends_a_job(signal)) {
-      signalled_ = true;
-      if (roster_) roster_->close();
       if (asked_to_end_) {
         say(std::string("a second signal: killing ") + living());
         if (!exit_code_ || options_.keep_going) exit_code_ = 128 + signal;
         cut_short_ = true;
         begin_end();
         kill_at_ = Clock::now();
-      } else if (!from_terminal) {
-        say(std::string("SIG") + sigabbrev_np(signal) + " passed on to " + living());
       }
       asked_to_end_ = true;
     }

@@ -43,7 +43,7 @@ class Supervisor final : private HostEvents, private RosterActions {
   // Returns the job's exit code when all its processes have ended and its output is written.
   int run();
   // The user has asked for the end: by a signal or --timeout.
-  bool was_cut_short() const { return cut_short_ || signalled_; }
+  bool was_cut_short() const { return cut_short_ || signalled_.has_value(); }
 
  private:
   void start_here();
@@ -122,7 +122,7 @@ class Supervisor final : private HostEvents, private RosterActions {
   bool any_succeeded_ = false;
   bool cut_short_ = false;  // by --timeout or a second signal
   bool asked_to_end_ = false;
-  bool signalled_ = false;
+  std::optional<int> signalled_;  // by a signal that ends a job
   int failures_named_ = 0;
   std::set<std::string> bound_;  // the processors of ranks that have a core each, by host
   bool said_shared_core_ = false;
