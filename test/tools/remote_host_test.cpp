@@ -5,8 +5,11 @@
 
 #include <signal.h>
 #include <time.h>
+#include <unistd.h>
 
+#include <array>
 #include <optional>
+#include <span>
 
 using namespace anellorun;
 using namespace std::chrono_literals;
@@ -15,6 +18,7 @@ namespace {
 
 struct Heard final : HostEvents {
   void bound(int, const std::string&) override {}
+  void threads(int, int ranks, int) override { said_ranks = ranks; }
   void output(int, Stream, std::string_view) override {}
   void ended(int, pid_t, int) override {}
   void gone(int) override {}
@@ -25,7 +29,27 @@ struct Heard final : HostEvents {
 
   std::string lost_because;
   std::string last_line;
+  std::optional<int> said_ranks;
 };
+
+// The words of a program that writes an agent's greeting and then a frame.
+std::vector<std::string> printing(Kind kind, const Writer& body) {
+  Pipe pipe = make_pipe();
+  Channel channel(std::move(pipe.from), std::move(pipe.to), false);
+  channel.send_raw(kPreamble);
+  channel.send(Kind::hello, Writer().put(kAgentVersion).put("alpha"));
+  channel.send(kind, body);
+  channel.write_some();
+  std::array<unsigned char, 4096> bytes;
+  const ssize_t got = read(channel.from(), bytes.data(), bytes.size());
+  REQUIRE(got > 0);
+  std::string words;
+  for (const unsigned char each : std::span(bytes).first(static_cast<std::size_t>(got))) {
+    words += '\\';
+    for (const int shift : {6, 3, 0}) words += static_cast<char>('0' + (each >> shift) % 8);
+  }
+  return {"printf", words};
+}
 
 // A remote shell for one rank, and the child's signals.
 struct Behind {
@@ -61,6 +85,16 @@ struct Behind {
 };
 
 }  // namespace
+
+TEST_CASE("processors are not shared out among no ranks") {
+  for (const int ranks : {1, 0}) {
+    Behind shell(printing(Kind::threads, Writer().put(0).put(ranks).put(4)));
+    shell.take();
+    CHECK(shell.heard.said_ranks == (ranks == 0 ? std::nullopt : std::optional(ranks)));
+    CHECK(shell.ends());
+    CHECK(shell.heard.lost_because.find("does not speak as") == (ranks == 0 ? 3 : std::string::npos));
+  }
+}
 
 TEST_CASE("what ends a job ends a shell whose agent has not greeted, though it reads nothing") {
   for (const int number : {SIGTERM, SIGKILL}) {

@@ -192,6 +192,7 @@ void RemoteHost::take_frame(const Frame& frame) {
     }
     case Kind::threads: {
       const int rank = own_rank(reader), ranks = reader.integer(kMaxRanks);
+      if (ranks < 1) throw WrongFrame();  // processors are divided by it
       events_.threads(rank, ranks, reader.integer(INT32_MAX));
       break;
     }
