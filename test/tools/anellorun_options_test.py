@@ -160,6 +160,8 @@ class Options(unittest.TestCase):
                 (["-np", "2", "--nproc-per-node", "2", "true"], "one of them"),
                 (["--nnodes", "2", "--hosts", "a", "--nproc-per-node", "1", "true"], "--hosts"),
                 (["--hosts", "a", "--hostfile", "f", "true"], "give one"),
+                (["--hosts", "a", "--doctor", "true"], "--doctor: runs no program; leave out 'true'"),
+                (["--hosts", "a", "--doctor", ":", "-np", "1", "true"], "--doctor: runs no program; leave out ': -np'"),
                 (["-np", "1", "true", ":", "-np", "1"], "a program to start"),
                 (["-np", "1", "true", ":", "-x", "A=1", "true"], "-np: is needed for each program"),
                 (["-np", "1", "true", ":", "--timeout", "5", "-np", "1", "true"], "--timeout: is for the whole job; write it before"),

@@ -278,8 +278,10 @@ bool parse(int argc, char** argv, Options& options, int& exit_code) {
     first.words = program_words(line.program, module);
     for (const std::string& word : exports) first.environment.push_back(variable(word));
     if (options.doctor) {
-      if (!first.words.empty() || programs.size() > 1)
-        throw CLI::ValidationError("--doctor", "runs no program; leave out " + shared::in_quotes(line.program.front()));
+      if (!first.words.empty() || programs.size() > 1) {
+        const std::string extra = first.words.empty() ? ": " + programs[1].front() : line.program.front();
+        throw CLI::ValidationError("--doctor", "runs no program; leave out " + shared::in_quotes(extra));
+      }
       if (app.count("--hosts") + app.count("--hostfile") == 0)
         throw CLI::ValidationError("--doctor", "needs --hosts or --hostfile; anello-info --doctor examines this host");
       first.words = {doctor_program(options.agent_path), "--doctor"};
