@@ -315,6 +315,20 @@ class Options(unittest.TestCase):
         launcher.process.terminate()
         self.assertEqual(launcher.end()[0], 143)
 
+    def test_the_timeout_counts_from_the_first_start(self):
+        code, _, err = self.run_with("-np", "1", "--timeout", "0.6", "--max-restarts", "8", "sh", "-c", "sleep 0.2; exit 3")
+        self.assertEqual(code, 124, err)
+        self.assertIn("starting the job anew (1 of 8)\n", err)
+        self.assertIn("0.6 s have passed (--timeout)", err)
+
+    def test_the_timeout_counts_before_a_host_has_answered(self):
+        with tempfile.TemporaryDirectory() as folder:
+            hangs = pathlib.Path(folder, "shell")
+            hangs.write_text("#!/bin/sh\nexec sleep 300\n")
+            hangs.chmod(0o755)
+            code, _, err = self.run_with("--hosts", "nohost:1", "--timeout", "0.3", "true", variables={"ANELLO_SSH": str(hangs)})
+        self.assertEqual((code, err), (124, "anellorun: 0.3 s have passed (--timeout) before the ranks could start\n"))
+
     def test_256_ranks_start_and_end_soon(self):
         begin = time.monotonic()
         code, out, err = self.run_with("-np", "256", "sh", "-c", "echo $RANK")

@@ -10,9 +10,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <exception>
 #include <iostream>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -44,13 +47,24 @@ std::string hint(const anellorun::CannotStart& failure) {
   return failure.code == ENOENT ? "; is it a path (./prog) or in PATH?" : "";
 }
 
+// When --timeout ends the job.
+std::optional<anellorun::Clock::time_point> timeout_at(const anellorun::Options& options) {
+  using anellorun::Clock;
+  if (options.timeout_seconds <= 0) return std::nullopt;
+  const std::chrono::duration<double> patience(std::min(options.timeout_seconds, 1e9));
+  return Clock::now() + std::chrono::duration_cast<Clock::duration>(patience);
+}
+
 // A job that fails is started anew, as often as the user allows.
 int run(anellorun::Options& options) {
+  auto ends_at = timeout_at(options);
   const int most = options.shares.front().most_restarts;
   for (int restarts = 0;; ++restarts) {
+    if (restarts > 0 && ends_at && anellorun::Clock::now() >= *ends_at)
+      throw anellorun::TimedOut(options.timeout_seconds, " before the job was started anew");
     for (anellorun::Share& share : options.shares) share.restarts = restarts;
     if (restarts > 0) std::cerr << options.shares.front().restart() << '\n';
-    anellorun::Supervisor supervisor(options);
+    anellorun::Supervisor supervisor(options, ends_at);
     supervisor.start();
     const int code = supervisor.run();
     if (code == 0 || restarts == most || supervisor.was_cut_short()) return code;
@@ -70,6 +84,9 @@ int main(int argc, char** argv) {
     return options.doctor ? HostsDoctor(options).run() : run(options);
   } catch (const Interrupted& interrupted) {
     return 128 + interrupted.signal;
+  } catch (const TimedOut& late) {
+    std::cerr << "anellorun: " << late.what() << '\n';
+    return kExitTimeout;
   } catch (const CannotStart& failure) {
     std::cerr << "anellorun: cannot start '" << failure.program << "'"
               << (failure.host.empty() ? "" : " on host " + failure.host) << ": " << strerror(failure.code)

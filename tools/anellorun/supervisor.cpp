@@ -35,9 +35,16 @@ std::string seconds(double value) {
 
 }  // namespace
 
+TimedOut::TimedOut(double value, const std::string& when)
+    : std::runtime_error(seconds(value) + " have passed (--timeout)" + when) {}
+
 // EPIPE says that a reader left.
-Supervisor::Supervisor(const Options& options)
-    : options_(options), signals_(kPassedOn, {SIGPIPE, SIGTTOU}), output_(STDOUT_FILENO), errors_(STDERR_FILENO) {
+Supervisor::Supervisor(const Options& options, std::optional<Clock::time_point>& timeout_at)
+    : options_(options),
+      signals_(kPassedOn, {SIGPIPE, SIGTTOU}),
+      output_(STDOUT_FILENO),
+      errors_(STDERR_FILENO),
+      timeout_at_(timeout_at) {
   std::array<char, 256> host{};
   gethostname(host.data(), host.size() - 1);
   host_ = host.data();
@@ -68,10 +75,6 @@ void Supervisor::start() {
     start_here();
   }
   started_ = true;
-  if (options_.timeout_seconds > 0) {
-    const std::chrono::duration<double> patience(std::min(options_.timeout_seconds, 1e9));
-    timeout_at_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(patience);
-  }
 }
 
 void Supervisor::start_here() {
@@ -135,7 +138,7 @@ bool Supervisor::wait(const std::function<bool()>& holds, std::chrono::seconds t
 
 int Supervisor::run() {
   while (alive_ > 0 || (roster_ && roster_->waits() && !cut_short_ && !signalled_)) poll_once();
-  timeout_at_ = terminate_at_ = kill_at_ = std::nullopt;
+  terminate_at_ = kill_at_ = std::nullopt;
   finishing_ = true;
   asked_to_end_ = false;  // from here on, a signal means: do not wait for a reader that does not read
   for (const auto& host : hosts_) host->finish();
@@ -155,10 +158,8 @@ int Supervisor::run() {
 
 int Supervisor::poll_milliseconds() const {
   std::optional<Clock::time_point> next;
-  for (const auto& at : {timeout_at_, terminate_at_, kill_at_}) {
-    if (at && (!next || *at < *next)) next = at;
-  }
-  std::vector<std::optional<Clock::time_point>> others;
+  std::vector<std::optional<Clock::time_point>> others{terminate_at_, kill_at_};
+  if (timeout_counts()) others.push_back(timeout_at_);
   for (const auto& host : hosts_) others.push_back(host->deadline());
   if (roster_ && !finishing_) others.push_back(roster_->deadline());
   if (discovery_ && !finishing_) others.push_back(discovery_->deadline());
@@ -336,14 +337,13 @@ void Supervisor::stop_here() {
 
 void Supervisor::keep_deadlines() {
   const auto now = Clock::now();
-  if (timeout_at_ && now >= *timeout_at_) {
+  if (timeout_counts() && now >= *timeout_at_) {
+    if (!started_) throw TimedOut(options_.timeout_seconds, " before the ranks could start");
     timeout_at_.reset();
-    if (!exit_code_ || options_.keep_going) {
-      say(seconds(options_.timeout_seconds) + " have passed (--timeout): ending " + living());
-      exit_code_ = kExitTimeout;
-      cut_short_ = true;
-      terminate_at_ = now;
-    }
+    say(seconds(options_.timeout_seconds) + " have passed (--timeout): ending " + living());
+    exit_code_ = kExitTimeout;
+    cut_short_ = true;
+    terminate_at_ = now;
   }
   if (terminate_at_ && now >= *terminate_at_) {
     if (alive_ > 0 && exit_code_ != kExitTimeout) say("ending the other " + living());

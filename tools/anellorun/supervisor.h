@@ -20,6 +20,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -30,15 +31,22 @@ struct Interrupted {
   int signal;
 };
 
+// The time of --timeout has passed while no rank ran.
+struct TimedOut : std::runtime_error {
+  TimedOut(double seconds, const std::string& when);
+};
+
 class Supervisor final : private HostEvents, private RosterActions {
  public:
-  // Blocks the signals that it handles; ranks start with the previous mask. Throws std::system_error.
-  explicit Supervisor(const Options& options);
+  // Blocks the signals that it handles; ranks start with the previous mask. timeout_at: when --timeout ends the job,
+  // however often it is started; it must live as long, and moves on while this process stands still. Throws
+  // std::system_error.
+  Supervisor(const Options& options, std::optional<Clock::time_point>& timeout_at);
   ~Supervisor();
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
 
-  // Starts all ranks. Throws CannotStart, Interrupted, std::runtime_error.
+  // Starts all ranks. Throws CannotStart, Interrupted, TimedOut, std::runtime_error.
   void start();
   // Returns the job's exit code when all its processes have ended and its output is written.
   int run();
@@ -59,6 +67,8 @@ class Supervisor final : private HostEvents, private RosterActions {
   void take_signals();
   void read_input();
   void keep_deadlines();
+  // Whether its passing changes anything: not once the job has failed, nor while what is left is ended.
+  bool timeout_counts() const { return timeout_at_ && !finishing_ && (!exit_code_ || options_.keep_going); }
   void begin_end();
   void stop_here();
   void signal_all(int signal, bool also_orphans);
@@ -127,7 +137,7 @@ class Supervisor final : private HostEvents, private RosterActions {
   std::set<std::string> bound_;  // the processors of ranks that have a core each, by host
   bool said_shared_core_ = false;
   bool said_threads_ = false;
-  std::optional<Clock::time_point> timeout_at_;
+  std::optional<Clock::time_point>& timeout_at_;
   std::optional<Clock::time_point> terminate_at_;
   std::optional<Clock::time_point> kill_at_;
 };
