@@ -43,7 +43,11 @@ std::vector<std::uint16_t> allowed_ports(const std::string& range) {
   int low = 0, high = 0;
   if (!anello::parse_port_range(range, low, high))
     throw std::runtime_error("ANELLO_PORT_RANGE=" + range + " is not LOW-HIGH, from 1 to 65535");
-  return anello::ports_in_turn(range);
+  std::vector<std::uint16_t> ports = anello::ports_in_turn(range);
+  std::erase(ports, 65535);
+  if (ports.empty())
+    throw std::runtime_error("ANELLO_PORT_RANGE=" + range + " has no port for the meeting place, from 1 to 65534");
+  return ports;
 }
 
 std::string none_free(const std::string& range) {

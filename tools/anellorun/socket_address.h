@@ -24,7 +24,8 @@ SocketAddress socket_address(const std::string& ip, int port);
 // possible; errno says why.
 Descriptor listen_at(SocketAddress& address);
 
-// The ports that ANELLO_PORT_RANGE allows, in the order to try them; 0: any. Throws std::runtime_error.
+// The ports of a meeting place that ANELLO_PORT_RANGE allows, in the order to try them; 0: any. 65535 is left out: rank
+// 0 may take the port after the place's. Throws std::runtime_error.
 std::vector<std::uint16_t> allowed_ports(const std::string& range);
 // "no port of .. is free", "port .. is in use"
 std::string none_free(const std::string& range);
