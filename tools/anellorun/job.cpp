@@ -35,13 +35,15 @@ std::string new_job_name() {
 MeetingPlace place_on_this_host(const std::string& ports) {
   for (const std::string ip : {"127.0.0.1", "::1"}) {
     bool exists = true;
+    int error = 0;
     for (const std::uint16_t port : allowed_ports(ports)) {
       SocketAddress address = socket_address(ip, port);
       if (listen_at(address)) return {ip, address.port()};
-      exists = errno != EAFNOSUPPORT && errno != EADDRNOTAVAIL;
+      error = errno;
+      exists = error != EAFNOSUPPORT && error != EADDRNOTAVAIL;
       if (!exists) break;
     }
-    if (exists) throw std::runtime_error(none_free(ports));
+    if (exists) throw std::runtime_error(none_free(ports, error));
   }
   return {};
 }

@@ -48,26 +48,32 @@ Offers::Offers(const std::string& variable, const std::string& interface, const 
   const std::string fault = wanted.fault();
   if (!fault.empty()) throw std::runtime_error(variable + "=" + interface + ": " + fault);
   bool any = false;
+  int error = 0;
   for (const anello::NetworkInterface& each : interfaces()) {
     if (!wanted.matches(each.name, each.ip)) continue;
     any = true;
-    offer(each.ip, allowed);
+    error = offer(each.ip, allowed);
   }
   if (!places_.empty()) return;
-  throw std::runtime_error(any                 ? none_free(ports)
+  throw std::runtime_error(any                 ? none_free(ports, error)
                            : interface.empty() ? "it has no network address at which others could reach it"
                                                : anello::means_none(variable, interface, anello::network_interfaces()));
 }
 
-void Offers::offer(const std::string& ip, const std::vector<std::uint16_t>& ports) {
+int Offers::offer(const std::string& ip, const std::vector<std::uint16_t>& ports) {
+  int error = 0;
   for (const std::uint16_t port : ports) {
     SocketAddress address = socket_address(ip, port);
     Descriptor socket = listen_at(address);
-    if (!socket) continue;  // the port is in use, or the address is not ready yet
+    if (!socket) {  // the port is in use, or the address is not ready yet
+      error = errno;
+      continue;
+    }
     places_.push_back({ip, address.port()});
     listeners_.push_back(std::move(socket));
-    return;
+    return 0;
   }
+  return error;
 }
 
 void Offers::watch(std::vector<pollfd>& into) {

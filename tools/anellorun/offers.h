@@ -32,7 +32,8 @@ class Offers {
   void take(const pollfd* entries);
 
  private:
-  void offer(const std::string& ip, const std::vector<std::uint16_t>& ports);
+  // An error number if none of the ports can be had.
+  int offer(const std::string& ip, const std::vector<std::uint16_t>& ports);
 
   std::string nonce_;
   std::vector<MeetingPlace> places_;

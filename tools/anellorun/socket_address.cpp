@@ -5,6 +5,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 
+#include <cerrno>
 #include <cstring>
 #include <stdexcept>
 
@@ -50,9 +51,16 @@ std::vector<std::uint16_t> allowed_ports(const std::string& range) {
   return ports;
 }
 
-std::string none_free(const std::string& range) {
+std::string none_free(const std::string& range, int error) {
   const std::string low = range.substr(0, range.find('-'));
-  return range == low + "-" + low ? "port " + low + " is in use" : "no port of ANELLO_PORT_RANGE=" + range + " is free";
+  const bool one = range == low + "-" + low;
+  if (error == EADDRINUSE)
+    return one ? "port " + low + " is in use" : "no port of ANELLO_PORT_RANGE=" + range + " is free";
+  return "cannot listen at " +
+         (range.empty() ? "any port"
+          : one         ? "port " + low
+                        : "a port of ANELLO_PORT_RANGE=" + range) +
+         ": " + strerror(error);
 }
 
 }  // namespace anellorun

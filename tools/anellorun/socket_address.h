@@ -27,7 +27,8 @@ Descriptor listen_at(SocketAddress& address);
 // The ports of a meeting place that ANELLO_PORT_RANGE allows, in the order to try them; 0: any. 65535 is left out: rank
 // 0 may take the port after the place's. Throws std::runtime_error.
 std::vector<std::uint16_t> allowed_ports(const std::string& range);
-// "no port of .. is free", "port .. is in use"
-std::string none_free(const std::string& range);
+// Why no port of the range could be had, whose last one failed with this error number: "no port of .. is free", "port
+// .. is in use", "cannot listen at port ..: Permission denied"
+std::string none_free(const std::string& range, int error);
 
 }  // namespace anellorun
