@@ -1,6 +1,7 @@
 #include "anellorun/counts.h"
 
 #include "anellorun/placement.h"
+#include "anellorun/visible_gpus.h"
 
 #include <sys/stat.h>
 
@@ -17,9 +18,7 @@ int gpus() {
   int count = 0;
   for (struct stat about{}; stat(("/dev/nvidia" + std::to_string(count)).c_str(), &about) == 0;) ++count;
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
-  if (visible == nullptr || count == 0) return count;
-  const std::string list = visible;
-  return list.empty() ? 0 : std::min(count, static_cast<int>(std::count(list.begin(), list.end(), ',')) + 1);
+  return visible == nullptr ? count : visible_gpus(visible, count);
 }
 
 int count_here(int word, const char* option) {
