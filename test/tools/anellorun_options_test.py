@@ -209,6 +209,25 @@ class Options(unittest.TestCase):
             self.assertEqual(self.lines(*set_here, variables={"OMP_NUM_THREADS": "7"}), ["7", "7"])
             self.assertEqual(self.lines("-x", "OMP_NUM_THREADS=7", *set_here, env=NO_THREADS), ["7", "7"])
 
+    def test_a_dry_run_says_the_threads_that_are_set(self):
+        show = ["sh", "-c", "echo $RANK $OMP_NUM_THREADS"]
+        for options, env, origin in [
+                (["-np", "1", "--bind-to", "core"], NO_THREADS, ""), (["-np", "2"], NO_THREADS, ""),
+                (["-np", "2"], NO_THREADS | {"OMP_NUM_THREADS": "5"}, r" \(from this shell\)"),
+                (["-np", "2", "-x", "OMP_NUM_THREADS=7"], NO_THREADS, r" \(from -x\)")]:
+            with self.subTest(options=options):
+                said = self.run_with(*options, "--dry-run", *show, env=env)[1]
+                value = re.search(rf"OMP_NUM_THREADS=(\d+) for each rank{origin}$", said, re.M)[1]
+                out = self.run_with(*options, *show, env=env)[1]
+                self.assertEqual({line.split()[1] for line in out.splitlines()}, {value})
+        programs = ["-np", "1", "-x", "OMP_NUM_THREADS=77", *show, ":", "-np", "1", *show]
+        out = self.run_with("--dry-run", *programs, env=NO_THREADS)[1]
+        value = str(max(1, int(re.search(r"processors: (\d+)$", out, re.M)[1]) // 2))
+        self.assertEqual(re.findall(r"rank (\d): .* OMP_NUM_THREADS=(\d+)", out), [("0", "77"), ("1", value)])
+        _, out, err = self.run_with(*programs, env=NO_THREADS)
+        self.assertEqual(sorted(out.splitlines()), ["0 77", f"1 {value}"])
+        self.assertRegex(err, rf"^anellorun: rank 1 has OMP_NUM_THREADS={value}: \d+ processors? for 2 ranks(, which .*)?\n$")
+
     def test_a_dry_run_says_what_would_run_and_runs_nothing(self):
         with tempfile.TemporaryDirectory() as folder:
             code, out, err = self.run_with("--hosts", "alpha:2,localhost:1", "--dry-run", "--log-dir", f"{folder}/logs", "touch", f"{folder}/it")

@@ -18,7 +18,7 @@ namespace {
 
 struct Heard final : HostEvents {
   void bound(int, const std::string&) override {}
-  void threads(int, int ranks, int) override { said_ranks = ranks; }
+  void threads(int, const ThreadsNote& note) override { said_ranks = note.ranks; }
   void output(int, Stream, std::string_view) override {}
   void ended(int, pid_t, int) override {}
   void gone(int) override {}
@@ -88,7 +88,7 @@ struct Behind {
 
 TEST_CASE("processors are not shared out among no ranks") {
   for (const int ranks : {1, 0}) {
-    Behind shell(printing(Kind::threads, Writer().put(0).put(ranks).put(4)));
+    Behind shell(printing(Kind::threads, Writer().put(0).put(ranks).put(4).put(4).put(1)));
     shell.take();
     CHECK(shell.heard.said_ranks == (ranks == 0 ? std::nullopt : std::optional(ranks)));
     CHECK(shell.ends());

@@ -271,8 +271,9 @@ void Agent::bound(int rank, const std::string& processors) {
   channel_.send(Kind::bound, Writer().put(rank).put(processors));
 }
 
-void Agent::threads(int rank, int ranks, int processors) {
-  channel_.send(Kind::threads, Writer().put(rank).put(ranks).put(processors));
+void Agent::threads(int rank, const ThreadsNote& note) {
+  channel_.send(Kind::threads,
+                Writer().put(rank).put(note.ranks).put(note.processors).put(note.threads).put(note.alike ? 1 : 0));
 }
 
 void Agent::output(int rank, Stream stream, std::string_view bytes) {

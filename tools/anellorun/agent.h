@@ -44,7 +44,7 @@ class Agent final : private Events {
   void end_all();
 
   void bound(int rank, const std::string& processors) override;
-  void threads(int rank, int ranks, int processors) override;
+  void threads(int rank, const ThreadsNote& note) override;
   void output(int rank, Stream stream, std::string_view bytes) override;
   void ended(int rank, pid_t pid, int status) override;
   void gone(int rank) override;

@@ -27,7 +27,7 @@
 
 namespace anellorun {
 
-inline constexpr std::uint32_t kAgentVersion = 4;
+inline constexpr std::uint32_t kAgentVersion = 5;
 inline constexpr std::string_view kPreamble =
     "\n\x01"
     "anellorun agent\x02\n";
@@ -62,7 +62,7 @@ enum class Kind : std::uint8_t {
   cannot_start,  // u32 errno, text program
   tell,          // u32 rank, text message
   told,          // the same
-  threads,       // u32 rank, u32 ranks, u32 processors
+  threads,       // u32 rank, u32 ranks, u32 processors, u32 threads, u32 alike
 };
 
 // Something came that no agent or launcher of this version says.

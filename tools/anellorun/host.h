@@ -1,6 +1,8 @@
 #pragma once
 // The ranks of one host as the supervisor sees them, whether this process has started them (LocalRanks) or an agent has
 // (RemoteHost). Nothing here blocks.
+#include "anellorun/threads.h"
+
 #include <poll.h>
 #include <sys/types.h>
 
@@ -23,8 +25,8 @@ class Events {
  public:
   // The rank may run on these processors only.
   virtual void bound(int rank, const std::string& processors) = 0;
-  // Nobody has set OMP_NUM_THREADS: rank and the others of its host have got so much each of the host's processors.
-  virtual void threads(int /*rank*/, int /*ranks*/, int /*processors*/) {}
+  // Nobody has set OMP_NUM_THREADS for this rank.
+  virtual void threads(int /*rank*/, const ThreadsNote& /*note*/) {}
   virtual void output(int rank, Stream stream, std::string_view bytes) = 0;
   // The rank's process has ended; what it wrote before has been given to output(). status: as waitpid gives it.
   virtual void ended(int rank, pid_t pid, int status) = 0;

@@ -70,7 +70,7 @@ void Job::make_ended_file(int world) {
 }
 
 std::vector<std::string> Job::environment(const Share& share, int rank, int secret_fd, int launcher_fd,
-                                          int processors) const {
+                                          const std::string& threads) const {
   std::map<std::string, std::string> variables;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string word = *entry;
@@ -88,7 +88,7 @@ std::vector<std::string> Job::environment(const Share& share, int rank, int secr
   variables["TORCHELASTIC_RESTART_COUNT"] = std::to_string(share.restarts);
   variables["TORCHELASTIC_MAX_RESTARTS"] = std::to_string(share.most_restarts);
   // Else each rank's OpenMP would start a thread for each processor.
-  variables.emplace("OMP_NUM_THREADS", std::to_string(processors));
+  variables["OMP_NUM_THREADS"] = threads;
   // Ranks of one host meet by the job's name if there is no address.
   for (const char* name : {"MASTER_ADDR", "MASTER_PORT"}) variables.erase(name);
   if (!place_.address.empty()) {

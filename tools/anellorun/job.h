@@ -40,9 +40,9 @@ class Job {
     if (ended_ != nullptr && rank < world_) ended_[rank] = 1;
   }
   // "NAME=value" for every variable of rank. secret_fd, launcher_fd: the numbers that the secret's file and the socket
-  // to the launcher have in the child, -1: there is none; processors: those that the rank may use.
+  // to the launcher have in the child, -1: there is none; threads: the rank's OMP_NUM_THREADS.
   std::vector<std::string> environment(const Share& share, int rank, int secret_fd, int launcher_fd,
-                                       int processors) const;
+                                       const std::string& threads) const;
 
  private:
   void make_ended_file(int world);

@@ -1,6 +1,7 @@
 #include "anellorun/layout.h"
 
 #include "anellorun/placement.h"
+#include "anellorun/threads.h"
 
 #include <unistd.h>
 
@@ -57,6 +58,15 @@ void check_nodes(const Wishes& wishes) {
                   "copy it to all nodes, and set ANELLO_SECRET_FILE to its path; or start all of them from here "
                   "with --hosts");
   }
+}
+
+const char* origin(const Threads& threads) {
+  switch (threads.from) {
+    case Threads::From::share: return "";
+    case Threads::From::shell: return " (from this shell)";
+    case Threads::From::option: return " (from -x)";
+  }
+  return "";
 }
 
 }  // namespace
@@ -132,19 +142,24 @@ std::string describe(const Options& options) {
       for (const std::string& word : agent_command(share.host, shell != nullptr ? shell : "", options.agent_path))
         words += (words.empty() ? "" : " ") + word;
       line("  started by: " + words);
-    } else {
-      const char* threads = std::getenv("OMP_NUM_THREADS");
-      const int processors = usable_processors();
-      line("  processors: " + std::to_string(processors) + "; OMP_NUM_THREADS=" +
-           (threads != nullptr ? std::string(threads) : std::to_string(std::max(1, processors / share.ranks))) +
-           " for each rank" + (threads != nullptr ? " (from this shell)" : ""));
     }
     const auto cpus = agent ? std::vector<cpu_set_t>() : placement(share);
+    const int processors = usable_processors();
+    const auto threads = agent ? std::vector<Threads>() : threads_of_ranks(share, cpus, processors);
+    const bool alike = !agent && std::count(threads.begin(), threads.end(), threads.front()) == share.ranks;
+    if (!agent) {
+      line("  processors: " + std::to_string(processors) +
+           (alike ? "; OMP_NUM_THREADS=" + threads.front().value + " for each rank" + origin(threads.front()) : ""));
+    }
     for (int rank = share.first; rank < share.first + share.ranks; ++rank) {
       std::string words = "  rank " + std::to_string(rank) + ": ";
       for (const std::string& word : share.program_of(rank).words) words += word + " ";
       words.pop_back();
       if (!cpus.empty()) words += "   on processors " + describe(cpus[static_cast<std::size_t>(rank - share.first)]);
+      if (!agent && !alike) {
+        const Threads& own = threads[static_cast<std::size_t>(rank - share.first)];
+        words += "   OMP_NUM_THREADS=" + own.value + origin(own);
+      }
       line(words);
     }
   }

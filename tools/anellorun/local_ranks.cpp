@@ -11,7 +11,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
+#include <string>
 
 namespace anellorun {
 namespace {
@@ -38,19 +38,21 @@ void LocalRanks::start(int input, const sigset_t& signals) {
   const auto cpus = placement(share_);
   const int usable = usable_processors();
   const int together = std::max(share_.ranks, share_.slots);
-  const auto& own_variables = share_.program_of(share_.first).environment;
-  const bool is_set = std::getenv("OMP_NUM_THREADS") != nullptr ||
-                      std::any_of(own_variables.begin(), own_variables.end(),
-                                  [](const auto& variable) { return variable.first == "OMP_NUM_THREADS"; });
-  if (together > 1 && !is_set) events_.threads(share_.first, together, usable);
+  const auto threads = threads_of_ranks(share_, cpus, usable);
+  const auto own = std::find_if(threads.begin(), threads.end(),
+                                [](const Threads& each) { return each.from == Threads::From::share; });
+  if (together > 1 && own != threads.end()) {
+    const bool alike = std::count(threads.begin(), threads.end(), *own) == share_.ranks;
+    events_.threads(share_.first + static_cast<int>(own - threads.begin()),
+                    {together, usable, std::stoi(own->value), alike});
+  }
   processes_.reserve(static_cast<std::size_t>(share_.ranks));
   told_gone_.resize(static_cast<std::size_t>(share_.ranks));
   for (std::size_t i = 0; i < static_cast<std::size_t>(share_.ranks); ++i) {
     const int rank = share_.first + static_cast<int>(i);
-    const cpu_set_t* const own = cpus.empty() ? nullptr : &cpus[i];
-    if (own != nullptr) events_.bound(rank, describe(*own));
-    const int processors = std::min(own != nullptr ? CPU_COUNT(own) : usable, std::max(1, usable / together));
-    processes_.push_back(anellorun::start(share_, job_, rank, rank == 0 ? input : -1, signals, own, processors));
+    const cpu_set_t* const set = cpus.empty() ? nullptr : &cpus[i];
+    if (set != nullptr) events_.bound(rank, describe(*set));
+    processes_.push_back(anellorun::start(share_, job_, rank, rank == 0 ? input : -1, signals, set, threads[i].value));
     Process& process = processes_.back();
     ++alive_;
     epoll_event event{};

@@ -65,7 +65,7 @@ std::string describe_end(int status) {
 }
 
 Process start(const Share& share, const Job& job, int rank, int input, const sigset_t& signals, const cpu_set_t* cpus,
-              int processors) {
+              const std::string& threads) {
   Pipe output = make_pipe();
   Pipe errors = make_pipe();
   Pipe report = make_pipe();
@@ -84,7 +84,7 @@ Process start(const Share& share, const Job& job, int rank, int input, const sig
     if (!nothing) fail("open /dev/null");
   }
   std::vector<std::string> arguments = share.program_of(rank).words;
-  std::vector<std::string> environment = job.environment(share, rank, secret.get(), launcher.get(), processors);
+  std::vector<std::string> environment = job.environment(share, rank, secret.get(), launcher.get(), threads);
   const Child child{pointers(arguments), pointers(environment), getpid(),     nothing ? nothing.get() : input,
                     output.to.get(),     errors.to.get(),       secret.get(), job.ended_file(),
                     launcher.get(),      report.to.get(),       &signals,     cpus};

@@ -35,9 +35,9 @@ struct CannotStart {
 };
 
 // Starts rank and returns once its program runs. The child dies with the launcher, however that ends. signals: the mask
-// with which the launcher itself was started; cpus: NULL, or the processors for the rank; processors: how many it may
-// use; input: its standard input, -1: nothing. Throws CannotStart and std::system_error.
+// with which the launcher itself was started; cpus: NULL, or the processors for the rank; threads: its
+// OMP_NUM_THREADS; input: its standard input, -1: nothing. Throws CannotStart and std::system_error.
 Process start(const Share& share, const Job& job, int rank, int input, const sigset_t& signals, const cpu_set_t* cpus,
-              int processors);
+              const std::string& threads);
 
 }  // namespace anellorun

@@ -191,9 +191,14 @@ void RemoteHost::take_frame(const Frame& frame) {
       break;
     }
     case Kind::threads: {
-      const int rank = own_rank(reader), ranks = reader.integer(kMaxRanks);
-      if (ranks < 1) throw WrongFrame();  // processors are divided by it
-      events_.threads(rank, ranks, reader.integer(INT32_MAX));
+      const int rank = own_rank(reader);
+      ThreadsNote note;
+      note.ranks = reader.integer(kMaxRanks);
+      if (note.ranks < 1) throw WrongFrame();  // processors are divided by it
+      note.processors = reader.integer(INT32_MAX);
+      note.threads = reader.integer(INT32_MAX);
+      note.alike = reader.integer(1) == 1;
+      events_.threads(rank, note);
       break;
     }
     case Kind::output: {

@@ -1,8 +1,6 @@
 // What a supervisor says of how a host's processors are shared out.
 #include "anellorun/supervisor.h"
 
-#include <algorithm>
-
 namespace anellorun {
 
 void Supervisor::bound(int rank, const std::string& processors) {
@@ -15,13 +13,11 @@ void Supervisor::bound(int rank, const std::string& processors) {
 }
 
 // Once: hosts of a job are mostly alike.
-void Supervisor::threads(int rank, int ranks, int processors) {
+void Supervisor::threads(int rank, const ThreadsNote& note) {
   if (said_threads_) return;
   said_threads_ = true;
-  const bool crowded = ranks > processors && !options_.oversubscribe;
-  say("each rank has OMP_NUM_THREADS=" + std::to_string(std::max(1, processors / ranks)) + ": " +
-      std::to_string(processors) + (processors == 1 ? " processor" : " processors") + " for " + std::to_string(ranks) +
-      " ranks" + (options_.on_agents ? " on host " + host_of(rank) : "") +
+  const bool crowded = note.ranks > note.processors && !options_.oversubscribe;
+  say(describe(rank, note) + (options_.on_agents ? " on host " + host_of(rank) : "") +
       (crowded ? ", which take turns (--oversubscribe says that this is meant)" : ""));
 }
 
