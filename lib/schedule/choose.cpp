@@ -90,7 +90,8 @@ bool holds(const Rule& rule, const Call& call, const Topology& topology) {
   return rule.collectives.has(call.collective) && fits_crowd(rule.crowd, topology) &&
          fits_place(rule.where, topology) && topology.size >= rule.from_ranks && topology.size <= rule.up_to_ranks &&
          call.reach >= rule.reach && call.space == rule.space && bytes >= rule.from_bytes &&
-         bytes <= rule.up_to_bytes && bytes <= rule.up_to_bytes_total / ranks && bytes / ranks <= rule.up_to_bytes_each;
+         bytes / ranks >= rule.from_bytes_each && bytes <= rule.up_to_bytes &&
+         bytes <= rule.up_to_bytes_total / ranks && bytes / ranks <= rule.up_to_bytes_each;
 }
 
 std::string name_of(const Rule& rule, const Wish& wish) {

@@ -52,6 +52,7 @@ struct Rule {
   Reach reach = Reach::none;                 // what ranks must be able to do with each other's buffers, at least
   Space space = Space::host;                 // where these lie
   std::size_t from_bytes = 0;                // of one rank's payload
+  std::size_t from_bytes_each = 0;           // of one rank's payload, for each rank
   std::size_t up_to_bytes = SIZE_MAX;        // of one rank's payload
   std::size_t up_to_bytes_total = SIZE_MAX;  // of all ranks' payloads
   std::size_t up_to_bytes_each = SIZE_MAX;   // of one rank's payload, for each rank

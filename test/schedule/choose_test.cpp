@@ -93,8 +93,7 @@ TEST_CASE("the table's first guesses") {
   CHECK(chosen(floats(Collective::reduce_scatter, (1 << 11) + 1), network(64)) == "ring");
   CHECK(chosen(floats(Collective::reduce_scatter, 1 << 10), network(512)) == "halving");
   CHECK(chosen(floats(Collective::reduce_scatter, 1), network(257)) == "ring");  // neither in pairs nor a full mesh
-  CHECK(chosen(floats(Collective::scatter, 1 << 11), network(15)) == "direct");
-  CHECK(chosen(floats(Collective::scatter, 1 << 11), network(16)) == "tree");
+  CHECK(chosen(floats(Collective::scatter, 1 << 11), network(63)) == "direct");
   CHECK(chosen(floats(Collective::allgatherv, (1 << 16) - 1), network(8)) == "direct");  // of all ranks
   CHECK(chosen(floats(Collective::allgatherv, 1 << 16), network(8)) == "ring");
   CHECK(chosen(floats(Collective::allgatherv, 1 << 16), meeting(8)) == "direct");
@@ -138,7 +137,8 @@ TEST_CASE("the library's rules are few, and each has round thresholds and a reas
     INFO("rule " << &rule - rules().data() + 1);
     CHECK(rule.why.size() >= 20);
     CHECK((is_round(rule.from_bytes) || is_round(rule.from_bytes - 1)));  // the first size above another rule's last
-    for (const std::size_t bytes : {rule.up_to_bytes, rule.up_to_bytes_total, rule.up_to_bytes_each, rule.chunk_bytes})
+    for (const std::size_t bytes :
+         {rule.from_bytes_each, rule.up_to_bytes, rule.up_to_bytes_total, rule.up_to_bytes_each, rule.chunk_bytes})
       CHECK(is_round(bytes));
     CHECK(std::ranges::any_of(kCollectives, [&](Collective each) {
       return rule.collectives.has(each) && find(each, rule.algorithm) != nullptr;

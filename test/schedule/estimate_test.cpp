@@ -219,8 +219,9 @@ TEST_CASE("for many ranks the table chooses what is at most twice as slow as the
   }
   for (const int per_host : {1, 8}) {
     cases.push_back({Collective::allreduce, 512, per_host, 20 * kKiB});
-    cases.push_back({Collective::scan, 500, per_host, 20 * kKiB});
-    cases.push_back({Collective::exscan, 500, per_host, 128 * kKiB});
+    cases.push_back({Collective::allgather, 512, per_host, 64});
+    for (const std::size_t bytes : {80 * kKiB, 4096 * kKiB})
+      cases.push_back({Collective::broadcast, 1024, per_host, bytes});
     for (const std::size_t bytes : {kKiB / 4, kKiB, 4 * kKiB})
       cases.push_back({Collective::reduce_scatter, 512, per_host, bytes});
   }

@@ -191,11 +191,12 @@ int explain(const Request& request) {
   for (const schedule::Rule& rule : schedule::rules()) {
     const schedule::Collective collective = request.call().collective;
     if (!rule.collectives.has(collective) || schedule::find(collective, rule.algorithm) == nullptr) continue;
-    std::printf("%-4td %s %-9s %-6s %8zu %12s %12s %10s  %-14s %10zu\n", &rule - schedule::rules().data() + 1,
-                &rule == decision.rule ? "*" : " ", std::string(schedule::name(rule.where)).c_str(),
-                schedule::name(rule.reach), rule.from_bytes, bound(rule.up_to_bytes).c_str(),
-                bound(rule.up_to_bytes_total).c_str(), bound(rule.up_to_bytes_each).c_str(),
-                std::string(rule.algorithm).c_str(), rule.chunk_bytes);
+    std::printf(
+        "%-4td %s %-9s %-6s %8zu %12s %12s %10s  %-14s %10zu\n", &rule - schedule::rules().data() + 1,
+        &rule == decision.rule ? "*" : " ", std::string(schedule::name(rule.where)).c_str(), schedule::name(rule.reach),
+        rule.from_bytes, bound(rule.up_to_bytes).c_str(), bound(rule.up_to_bytes_total).c_str(),
+        rule.from_bytes_each > 0 ? text("from ", rule.from_bytes_each).c_str() : bound(rule.up_to_bytes_each).c_str(),
+        std::string(rule.algorithm).c_str(), rule.chunk_bytes);
   }
   std::cout << "Measured on " << schedule::rules_measured_on() << ". anello-tune measures this machine.\n";
   return 0;
