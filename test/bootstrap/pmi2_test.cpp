@@ -1,4 +1,5 @@
 // PMI-2 against a scripted launcher; slurm_test.py and foreign_launchers_test.py have the real ones.
+#include "base/unique_fd.h"
 #include "bootstrap/key_space.h"
 #include "bootstrap/pmi2.h"
 #include "bootstrap/scripted_launcher.h"
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include <dlfcn.h>
+#include <sys/socket.h>
 
 using namespace anello;
 using namespace anello::bootstrap;
@@ -27,10 +29,19 @@ std::string framed(const std::string& body, bool left = false) {
 const std::string kFull = framed("cmd=fullinit-response;pmi-version=2;rank=1;size=2;rc=0;");
 
 // The error of a get that is answered so, after what an initialisation is answered.
-std::string getting(std::vector<std::string> answers, ScriptedLauncher::End end = ScriptedLauncher::End::closes,
-                    std::int64_t limit_ms = 20'000) {
+std::string getting(std::vector<std::string> answers, ScriptedLauncher::End end = ScriptedLauncher::End::closes) {
   ScriptedLauncher script(std::move(answers), end);
-  return error_of([&] { Pmi2(script.descriptor(), "7.0", 1).get("k", Deadline::in_ms(limit_ms)); });
+  return error_of([&] { Pmi2(script.descriptor(), "7.0", 1).get("k", Deadline::in_ms(20'000)); });
+}
+
+// The error of a get when nothing follows these answers, which have come before it asks: only the one that is missing
+// depends on the time.
+std::string getting_late(const std::string& answers) {
+  int ends[2];
+  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
+  const UniqueFd rank(ends[0]), launcher(ends[1]);
+  REQUIRE(::send(launcher.get(), answers.data(), answers.size(), MSG_NOSIGNAL) == ssize_t(answers.size()));
+  return error_of([&] { Pmi2(rank.get(), "7.0", 1).get("k", Deadline::in_ms(50)); });
 }
 
 }  // namespace
@@ -79,14 +90,14 @@ TEST_CASE("a wrong length of PMI-2 is refused before anything is read") {
 
 TEST_CASE("an answer of PMI-2 that does not come, or not whole, ends at the deadline") {
   using Catch::Contains;
-  const auto stays = ScriptedLauncher::End::stays;
-  CHECK_THAT(getting({}, stays, 50), Contains("no answer to init"));
-  CHECK_THAT(getting({kInit}, stays, 50), Contains("no answer to fullinit"));
-  CHECK_THAT(getting({kInit, "   "}, stays, 50), Contains("no answer to fullinit"));
-  CHECK_THAT(getting({kInit, kFull, "    40cmd=kvs-get-resp"}, stays, 50), Contains("no answer to kvs-get"));
+  CHECK_THAT(getting_late(""), Contains("no answer to init"));
+  CHECK_THAT(getting_late(kInit), Contains("no answer to fullinit"));
+  CHECK_THAT(getting_late(kInit + "   "), Contains("no answer to fullinit"));
+  CHECK_THAT(getting_late(kInit + kFull + "    40cmd=kvs-get-resp"), Contains("no answer to kvs-get"));
   CHECK_THAT(getting({kInit, kFull, "    40cmd=kvs-get-resp"}), Contains("has closed it"));
-  ScriptedLauncher script({kInit, kFull}, stays);
+  ScriptedLauncher script({kInit, kFull, framed("cmd=kvs-put-response;rc=0;")}, ScriptedLauncher::End::stays);
   Pmi2 pmi(script.descriptor(), "", 0);
+  pmi.put("k", "v", Deadline::in_ms(20'000));
   CHECK_THAT(error_of([&] { pmi.barrier(Deadline::in_ms(50)); }), Contains("not all ranks came in time"));
   // The answer may still come, to a question that it does not belong to.
   CHECK_THAT(error_of([&] { pmi.barrier(Deadline::in_ms(20'000)); }), Contains("had no right answer"));
