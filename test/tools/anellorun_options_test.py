@@ -309,13 +309,17 @@ class Options(unittest.TestCase):
     # -- restarts -------------------------------------------------------------------------------------------------
 
     def test_a_job_that_fails_is_started_anew(self):
-        script = 'echo "$TORCHELASTIC_RESTART_COUNT $ANELLO_JOB"; [ $RANK = 0 ] || exec sleep 60; [ $TORCHELASTIC_RESTART_COUNT = 2 ]'
-        code, out, err = self.run_with("-np", "2", "--max-restarts", "1", "sh", "-c", script)
+        # Rank 0 fails once the last rank has spoken: half a second later it is ended.
+        script = ('echo "$TORCHELASTIC_RESTART_COUNT $ANELLO_JOB"; > $ANELLO_JOB.$RANK; [ $RANK = 0 ] || exec sleep 60; '
+                  "until [ -e $ANELLO_JOB.$((WORLD_SIZE - 1)) ]; do sleep 0.01; done; [ $TORCHELASTIC_RESTART_COUNT = 2 ]")
+        with tempfile.TemporaryDirectory() as folder:
+            code, out, err = self.run_with("-np", "2", "--max-restarts", "1", "sh", "-c", script, cwd=folder)
         self.assertEqual(code, 1)
         self.assertEqual([line.split()[0] for line in sorted(out.splitlines())], ["0", "0", "1", "1"])
         self.assertEqual(len({line.split()[1] for line in out.splitlines()}), 2, "each start is a job of its own")
         self.assertIn("anellorun: starting the job anew (1 of 1)", err)
-        code, out, err = self.run_with("-np", "1", "--max-restarts", "5", "sh", "-c", script)
+        with tempfile.TemporaryDirectory() as folder:
+            code, out, err = self.run_with("-np", "1", "--max-restarts", "5", "sh", "-c", script, cwd=folder)
         self.assertEqual((code, [line.split()[0] for line in out.splitlines()]), (0, ["0", "1", "2"]))
 
     def test_a_log_file_keeps_what_each_start_has_printed(self):

@@ -187,10 +187,14 @@ class Anellorun(unittest.TestCase):
         self.assertLess(time.monotonic() - begin, 2 + 1, "two seconds, and one for a busy machine")
 
     def test_survivors_have_time_to_say_what_they_saw(self):
-        script = "if [ $RANK = 1 ]; then exit 4; fi; sleep 0.1; echo survivor >&2; exit 1"
-        code, _, err = self.run_shell(2, script)
+        script = ("if [ $RANK = 1 ]; then until [ -e ready ]; do sleep 0.01; done; echo $EPOCHREALTIME; exit 4; fi; "
+                  "trap 'echo survivor; echo $EPOCHREALTIME; exit 1' TERM; > ready; while :; do sleep 0.02; done")
+        with tempfile.TemporaryDirectory() as folder:
+            code, out, _ = self.start("-np", "2", "bash", "-c", script, cwd=folder).end()
         self.assertEqual(code, 4)
-        self.assertIn("survivor", err)
+        failed, survivor, ended = out.splitlines()
+        self.assertEqual(survivor, "survivor")
+        self.assertGreater(float(ended) - float(failed), 0.5)
 
     def test_timeout_ends_the_job_with_124_and_says_so(self):
         code, _, err = self.run_shell(2, IGNORES, "--timeout", "0.3")

@@ -177,8 +177,12 @@ class Hosts(unittest.TestCase):
     # -- ends -----------------------------------------------------------------------------------------------------
 
     def test_a_rank_that_fails_is_named_with_its_host_and_the_others_are_ended(self):
-        launcher, pids = self.waiting(script=f"echo $RANK $$; [ $RANK = 2 ] && exit 3; exec {WAITS}")
-        code, _, err = launcher.end()
+        # It fails once the others have said their pids: half a second later they are ended.
+        script = ("echo $RANK $$; > said$RANK; [ $RANK = 2 ] || exec " + WAITS + "; "
+                  "until [ -e said0 -a -e said1 -a -e said3 ]; do sleep 0.01; done; exit 3")
+        with tempfile.TemporaryDirectory() as folder:
+            launcher, pids = self.waiting(script=script, cwd=folder)
+            code, _, err = launcher.end()
         self.assertEqual(code, 3)
         self.assertEqual(err.splitlines()[0], f"anellorun: rank 2 (host beta, pid {pids[2]}) ended with exit code 3")
         self.assertEqual([state(pid) for pid in pids.values()], ["Z"] * 4)
