@@ -2,6 +2,9 @@
 #include "support/catch.h"
 
 #include <algorithm>
+#include <array>
+#include <chrono>
+#include <future>
 #include <numeric>
 #include <random>
 #include <thread>
@@ -266,17 +269,33 @@ TEST_CASE("what is sent after the last gradient is not hidden by anything") {
 }
 
 TEST_CASE("a summary says what was sent and who was slow") {
-  CHECK(run_ranks(2, "shm", [](const Rank& rank) {
+  // Rank 0 computes while rank 1 does, which goes on for a fifth of that time: so it takes longer, whatever interrupts
+  // either of them.
+  std::array<std::promise<void>, 3> begun, computed;
+  CHECK(run_ranks(2, "shm", [&](const Rank& rank) {
           Model model(rank);
-          model.ok(model.create(small_buckets()), "create");
+          const auto await = [&](std::promise<void>& other) {
+            model.require(other.get_future().wait_for(std::chrono::seconds(10)) == std::future_status::ready,
+                          "the other rank does not come");
+          };
+          anello_gradient_sync_config_t config = small_buckets();
+          config.rebuild = 0;  // else a step's begin would wait for the other rank
+          model.ok(model.create(config), "create");
           char line[512];
           model.ok(anello_gradient_sync_summary(model.sync, line, sizeof line), "summary");
           model.require(std::string(line).find("no step") != std::string::npos,
                         std::string("summary without steps: ") + line);
-          for (int step = 0; step < 3; ++step) {
+          for (std::size_t step = 0; step < begun.size(); ++step) {
+            if (rank.rank == 0) await(begun[step]);
             model.begin();
-            if (rank.rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(30));
+            const auto begin = std::chrono::steady_clock::now();
+            if (rank.rank == 1) {
+              begun[step].set_value();
+              await(computed[step]);
+              std::this_thread::sleep_for((std::chrono::steady_clock::now() - begin) / 5);
+            }
             for (std::size_t i = model.size(); i-- > 0;) model.ready(i);
+            if (rank.rank == 0) computed[step].set_value();
             model.wait();
           }
           model.ok(anello_gradient_sync_summary(model.sync, line, sizeof line), "summary");
