@@ -4,6 +4,8 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -75,6 +77,16 @@ Line Ranks::next(int rank, std::int64_t limit_ms) {
   process.heard.erase(0, newline + 1);
   if (line.begins("WRONG")) throw Trouble("rank " + std::to_string(rank) + ": " + line.text);
   return line;
+}
+
+std::int64_t Ranks::unserved_ns(int rank) const {
+  std::int64_t all = 0;
+  std::error_code gone;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/" + std::to_string(pid(rank)) + "/task", gone)) {
+    std::int64_t ran = 0, waited = 0;
+    if (std::ifstream(thread.path() / "schedstat") >> ran >> waited) all += waited;
+  }
+  return all;
 }
 
 Line Ranks::expect(int rank, const std::string& with, std::int64_t limit_ms) {

@@ -46,6 +46,9 @@ class Ranks {
   Line expect(int rank, const std::string& with, std::int64_t limit_ms = patience_ms());
   void expect_all(const std::string& with);
   void tell(int rank, const std::string& line);
+  // How long its threads could have run but had no processor, all in all. A rank that is quick on an idle machine is as
+  // quick beside others, but for this.
+  std::int64_t unserved_ns(int rank) const;
   // Sends the signal; the time just before.
   std::int64_t signal(int rank, int number);
   // All say "done" next and end with 0.
