@@ -188,10 +188,10 @@ class Anellorun(unittest.TestCase):
         self.assertEqual(code, 4)
 
     def test_survivors_have_time_to_say_what_they_saw(self):
-        script = ("if [ $RANK = 1 ]; then until [ -e ready ]; do sleep 0.01; done; echo $EPOCHREALTIME; exit 4; fi; "
-                  "trap 'echo survivor; echo $EPOCHREALTIME; exit 1' TERM; > ready; while :; do sleep 0.02; done")
+        script = ("if [ $RANK = 1 ]; then until [ -e $READY ]; do sleep 0.01; done; echo $EPOCHREALTIME; exit 4; fi; "
+                  "trap 'echo survivor; echo $EPOCHREALTIME; exit 1' TERM; > $READY; while :; do sleep 0.02; done")
         with tempfile.TemporaryDirectory() as folder:
-            code, out, _ = self.start("-np", "2", "bash", "-c", script, cwd=folder).end()
+            code, out, _ = self.start("-np", "2", "-x", f"READY={folder}/ready", "bash", "-c", script).end()
         self.assertEqual(code, 4)
         failed, survivor, ended = out.splitlines()
         self.assertEqual(survivor, "survivor")
