@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Both parameter servers, C++ and Python. Arguments: anellorun, the program, the repository, the library, and for C++ the
-libraries of killed_before.cpp and in_step.cpp. Synchronous workers equal one worker with all of the batch, asynchronous
-ones learn from stale gradients, and go on when one of them is killed."""
+"""Both parameter servers, C++ and Python. Arguments: anellorun, the program, the repository, the library, and for C++
+the library of watched.cpp. Synchronous workers equal one worker with all of the batch. Asynchronous ones learn from stale
+gradients, and go on when one of them is killed."""
 
 import json
 import pathlib
@@ -12,7 +12,7 @@ import tempfile
 import unittest
 
 LAUNCHER, PROGRAM, REPOSITORY, LIBRARY = (pathlib.Path(argument).resolve() for argument in sys.argv[1:5])
-KILLED_BEFORE, IN_STEP = [pathlib.Path(argument).resolve() for argument in sys.argv[5:7]] or (None, None)
+WATCHED = pathlib.Path(sys.argv[5]).resolve() if len(sys.argv) > 5 else None
 sys.path.insert(0, str(REPOSITORY / "test/python"))
 import interpreter  # noqa: E402
 
@@ -22,9 +22,9 @@ if PROGRAM.suffix == ".py":
     COMMAND = [interpreter.or_skip(REPOSITORY), "-W", "ignore", PROGRAM.with_name("watched.py"), PROGRAM]
 
 
-def with_preloaded(library):
+def watched(wish):
     """Options of anellorun: in Python, watched.py does what the library does."""
-    return ["-x", f"LD_PRELOAD={library}", "-x", "ASAN_OPTIONS=verify_asan_link_order=0"] if library else []
+    return ["-x", wish, *(["-x", f"LD_PRELOAD={WATCHED}", "-x", "ASAN_OPTIONS=verify_asan_link_order=0"] if WATCHED else [])]
 
 
 class ParameterServer(unittest.TestCase):
@@ -59,7 +59,7 @@ class ParameterServer(unittest.TestCase):
     def train_in_step(self, *options):
         """As train, with three workers each of which sends a gradient once all have the weights for theirs."""
         with tempfile.TemporaryDirectory() as folder:
-            return self.train(4, *options, launching=["-x", f"IN_STEP={folder}", *with_preloaded(IN_STEP)])
+            return self.train(4, *options, launching=watched(f"IN_STEP={folder}"))
 
     def test_asynchronous_workers_learn_from_stale_gradients(self):
         for mode in ("async", "dc-asgd"):
@@ -82,7 +82,7 @@ class ParameterServer(unittest.TestCase):
     def kill_the_second_worker(self, mode, moment, steps):
         """What a job said whose second worker is killed at this moment, and the ranks that failed, with their ends."""
         program = [*COMMAND, "--quick", "--json", self.json, "--mode", mode, "--steps", str(steps)]
-        killed = ["-x", f"KILLED_BEFORE={moment}", *with_preloaded(KILLED_BEFORE)]
+        killed = watched(f"KILLED_BEFORE={moment}")
         command = [LAUNCHER, "--keep-going", "--tag-output", "-np", "2", *program, ":",
                    "-np", "1", *killed, *program, ":", "-np", "1", *program]
         done = subprocess.run(command, env=self.around, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,

@@ -1,4 +1,4 @@
-"""For the test: runs the program that is named first, with what killed_before.cpp and in_step.cpp do to the C++ one."""
+"""For the test: runs the program that is named first, with what watched.cpp does to the C++ one."""
 
 import os
 import pathlib
@@ -16,9 +16,12 @@ original = dist.send
 def wait_for_all(folder, step):
     with (folder / os.environ["RANK"]).open("a") as own:
         own.write(".")
+    end = time.monotonic() + 60
     for worker in range(1, int(os.environ["WORLD_SIZE"])):
         its = folder / str(worker)
         while not its.exists() or its.stat().st_size < step:
+            if time.monotonic() > end:
+                sys.exit(f"worker {worker} has no weights for gradient {step}")
             time.sleep(0.0002)
 
 

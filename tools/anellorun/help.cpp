@@ -30,8 +30,8 @@ that is handed down through a descriptor: it shows in no command line, environme
 is set, becomes the number of processors divided by the number of ranks on the host; a line on stderr says so.
 
 Names of options may have _ in place of -.
-A ':' before an option of anellorun begins another program, which takes -np and -x. Any other ':' goes to the program. To
-give it one that such an option follows, put the command in sh -c '..'.
+A ':' before an option of anellorun begins another program, which takes -np and -x. Any other ':' goes to the program.
+To give it one that such an option follows, put the command in sh -c '..'.
 
 Hosts: ssh must need no password, and anellorun and the program must be under the same path on every host. Ranks start
 in this folder (--wdir names another), with this shell's environment but for what describes this host and user (HOME,
