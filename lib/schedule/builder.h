@@ -32,7 +32,7 @@ inline Slice staging_of(int owner, Part part) { return {Buffer::staging, part.of
 // The left operand. If reversed, it is the arriving one (recv_reduce) or from (reduce).
 enum class Order : bool { plain, reversed };
 
-// Of one rank's plan: a gigabyte.
+// The most steps of one rank's plan: these take about a gigabyte.
 inline constexpr std::size_t kMostSteps = 8'000'000;
 
 class Builder {

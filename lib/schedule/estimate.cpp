@@ -39,7 +39,7 @@ bool are_equal(const Counts& counts) {
 // But for at most one in 64 of the ranks, which do less than the others.
 bool are_about_equal(const Hosts& hosts, int size) { return hosts.count() * hosts.most() - size <= size / 64; }
 
-// About half of the ranks, in groups of so many; a power of two only if size is one, since others need a round more.
+// About half of the ranks, rounded down to groups. It is a power of two only if size is one: others need a round more.
 int half(int size, int group) {
   const int fewer = (size + group - 1) / group / 2 * group;
   return is_power_of_two(fewer) && !is_power_of_two(size) ? fewer + group : fewer;
@@ -103,7 +103,7 @@ class Estimator {
       const Schedule own = plan_of(rank);
       look(rank, own);
       ++looked_at;
-      // An algorithm that cuts a block for each rank takes time for the empty ones of a short vector, too.
+      // To make a plan with a block for each rank takes time for empty blocks, too.
       const std::size_t made = algorithm_.cuts_blocks ? static_cast<std::size_t>(topology_.size) / kBlocksAStep : 0;
       const std::size_t steps =
           std::max(made, own.steps.size() * std::max<std::size_t>(1, own.lanes.size() / kFewPeers));
@@ -141,7 +141,7 @@ class Estimator {
   Estimate from_fewer_ranks() const {
     if (!are_equal(counts_)) return {};
     int size = topology_.size;
-    // Whole hosts, since what leaves them counts; one alone says nothing of many.
+    // Fewer ranks fill whole hosts, because a host's link takes most of the time. One host alone uses no link.
     const int group = are_about_equal(hosts(), size) && hosts().count() > 1 ? hosts().most() : 1;
     const int fewest = group > 1 ? kFewestHosts * group : kFewestRanks;
     const auto nothing = [](int, const Schedule&) {};

@@ -1,5 +1,5 @@
 #pragma once
-// The forms whose parts differ in count, from one count for each rank: what a person can say of such a call.
+// Makes each rank's call of a form whose parts differ in count, from one count for each rank.
 #include "schedule/schedule.h"
 
 #include <cstddef>
